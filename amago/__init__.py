@@ -1,0 +1,1 @@
+"""amago: agents that adapt to unfamiliar worlds from memory alone."""

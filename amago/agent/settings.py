@@ -1,0 +1,93 @@
+"""Settings of the learning rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DISCRETE_DISCOUNTS = (
+    0.7, 0.9, 0.93, 0.95, 0.98, 0.99, 0.992, 0.994, 0.995, 0.997,
+    0.998, 0.999, 0.9991, 0.9992, 0.9993, 0.9994, 0.9995,
+)  # fmt: skip
+"""Paper Table 4, discrete actions."""
+CONTINUOUS_DISCOUNTS = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
+"""Paper Table 4, continuous actions."""
+WIDE_DISCOUNTS = (0.1, 0.3, 0.5)
+"""Short horizons that the "wide" set adds (paper Figure 18)."""
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    discounts: Literal["auto", "wide", "single"] | tuple[float, ...] = "auto"
+    """Discounts learned at once: auto (the paper's set for the action kind), wide (auto and
+    short horizons), single (the acting discount alone), or the numbers themselves."""
+    acting_discount: float = 0.999
+    """The discount whose policy acts; joins the set when it is not in it."""
+    reward_scale: float = 10.0
+    """Rewards are multiplied by this inside the loss."""
+    actor_weight: float = 1.0
+    """Weight of the policy-gradient loss."""
+    bc_weight: float = 0.1
+    """Weight of the filtered behaviour-cloning loss."""
+    critic_weight: float = 10.0
+    """Weight of the critic loss."""
+    bc_filter: Literal["binary", "exponential"] = "binary"
+    """Which actions are cloned: those of positive advantage, or all by exp(advantage)."""
+    target_critics: int = 2
+    """Critics drawn for the clipped TD target."""
+    target_tau: float = 0.003
+    """Step of the target averages."""
+    value_samples: int = 1
+    """Actions sampled to estimate V(s) in the filter (continuous actions)."""
+    greedy_evaluation: bool = False
+    """Evaluate with the most likely action instead of a sampled one."""
+
+    def __post_init__(self) -> None:
+        values = self.discounts if isinstance(self.discounts, tuple) else ()
+        for value in (*values, self.acting_discount):
+            if not 0.0 <= value < 1.0:
+                raise ValueError(f"discounts must be in [0, 1), got {value}")
+        if isinstance(self.discounts, tuple) and not self.discounts:
+            raise ValueError("--agent.discounts needs at least one number")
+        if not 0.0 < self.target_tau <= 1.0:
+            raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
+        for name in ("target_critics", "value_samples"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"--agent.{name.replace('_', '-')} must be at least 1, "
+                    f"got {getattr(self, name)}"
+                )
+
+    def resolve_discounts(self, action_kind: str) -> tuple[float, ...]:
+        """The discounts of a run, ascending, with the acting discount among them."""
+        auto = DISCRETE_DISCOUNTS if action_kind == "discrete" else CONTINUOUS_DISCOUNTS
+        if isinstance(self.discounts, tuple):
+            chosen = self.discounts
+        else:
+            chosen = {"auto": auto, "wide": WIDE_DISCOUNTS + auto, "single": ()}[self.discounts]
+        return tuple(sorted({*chosen, self.acting_discount}))
+
+
+@dataclass(frozen=True)
+class OptimSettings:
+    learning_rate: float = 3e-4
+    """AdamW's step size."""
+    weight_decay: float = 1e-4
+    """AdamW's L2 penalty."""
+    grad_clip: float = 1.0
+    """Largest norm of the gradient."""
+    warmup_updates: int = 500
+    """Updates over which the step size rises linearly."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "grad_clip"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"--optim.{name.replace('_', '-')} must be positive, got {getattr(self, name)}"
+                )
+        for name in ("weight_decay", "warmup_updates"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"--optim.{name.replace('_', '-')} must be 0 or more, "
+                    f"got {getattr(self, name)}"
+                )

@@ -1,0 +1,83 @@
+"""A run's whole configuration: the stages' settings, and its form on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass, field
+from typing import Any
+
+from amago.agent.settings import AgentSettings, OptimSettings
+from amago.envs.settings import EnvSettings
+from amago.nets.settings import (
+    EncoderSettings,
+    FeedforwardSettings,
+    GruSettings,
+    HeadSettings,
+    MemoryKind,
+    TransformerSettings,
+)
+from amago.replay.settings import ReplaySettings
+from amago.rollout.settings import ExplorationSettings, RolloutSettings
+from amago.training.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class Config:
+    env: EnvSettings = field(default_factory=EnvSettings)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    exploration: ExplorationSettings = field(default_factory=ExplorationSettings)
+    replay: ReplaySettings = field(default_factory=ReplaySettings)
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    memory: MemoryKind = "transformer"
+    """What remembers: the Transformer, a GRU, or nothing at all."""
+    transformer: TransformerSettings = field(default_factory=TransformerSettings)
+    gru: GruSettings = field(default_factory=GruSettings)
+    feedforward: FeedforwardSettings = field(default_factory=FeedforwardSettings)
+    heads: HeadSettings = field(default_factory=HeadSettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    optim: OptimSettings = field(default_factory=OptimSettings)
+    run: RunSettings = field(default_factory=RunSettings)
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """Plain JSON values, nested as the dataclasses are."""
+    return dataclasses.asdict(config)
+
+
+def from_dict(values: dict[str, Any]) -> Config:
+    """The inverse of to_dict, also after a trip through JSON."""
+    config: Config = _build(Config, values, "config")
+    return config
+
+
+def override(config: Config, assignments: dict[str, Any]) -> Config:
+    """A copy with dotted settings replaced: {"optim.learning_rate": 1e-3}."""
+    values = to_dict(config)
+    for path, value in assignments.items():
+        *parents, name = path.replace("-", "_").split(".")
+        node = values
+        for parent in parents:
+            node = node.get(parent, {}) if isinstance(node, dict) else {}
+        if not isinstance(node, dict) or name not in node:
+            raise ValueError(f"no setting is called {path!r}; `amago presets NAME` lists them all")
+        node[name] = value
+    return from_dict(values)
+
+
+def _build(cls: type, values: dict[str, Any], where: str) -> Any:
+    hints = typing.get_type_hints(cls)
+    names = {item.name for item in dataclasses.fields(cls)}
+    unknown = sorted(set(values) - names)
+    if unknown:
+        raise ValueError(
+            f"{where} has settings that this version of amago does not know: {', '.join(unknown)}"
+        )
+    arguments = {}
+    for name, value in values.items():
+        if dataclasses.is_dataclass(hints[name]) and isinstance(value, dict):
+            value = _build(typing.cast(type, hints[name]), value, f"{where}.{name}")
+        elif isinstance(value, list):
+            value = tuple(value)
+        arguments[name] = value
+    return cls(**arguments)

@@ -1,0 +1,128 @@
+"""Settings of the networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+MemoryKind = Literal["transformer", "gru", "feedforward"]
+
+
+def _positive(flag: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"--{flag} must be at least 1, got {value}")
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """The timestep encoder: an MLP over one row."""
+
+    hidden: tuple[int, ...] = (128, 128, 64)
+    """Layer widths; the last one is the size of an encoded row."""
+    normalize: bool = True
+    """Put real-valued features through a running normaliser."""
+
+    def __post_init__(self) -> None:
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"--encoder.hidden takes widths of at least 1, got {self.hidden}")
+
+
+@dataclass(frozen=True)
+class TransformerSettings:
+    """The long-context Transformer (paper appendix A.3)."""
+
+    model_dim: int = 128
+    """Width of the residual stream."""
+    feedforward_dim: int = 512
+    """Width of each block's hidden layer."""
+    num_heads: int = 8
+    """Attention heads."""
+    num_layers: int = 2
+    """Blocks."""
+    dropout: float = 0.05
+    """Dropout on the embedding and after each feed-forward layer."""
+    position: Literal["sinusoid", "learned", "rope"] = "sinusoid"
+    """How time enters: fixed sinusoids, a learned table, or rotated queries and keys."""
+    activation: Literal["leaky_relu", "relu"] = "leaky_relu"
+    """Non-linearity of the blocks."""
+    extra_norms: bool = True
+    """NormFormer's additional LayerNorms and head scales."""
+    sigma_reparam: bool = True
+    """Spectrally reparameterised weights (σReparam)."""
+
+    def __post_init__(self) -> None:
+        for name in ("model_dim", "feedforward_dim", "num_heads", "num_layers"):
+            _positive(f"transformer.{name.replace('_', '-')}", getattr(self, name))
+        if self.model_dim % self.num_heads:
+            raise ValueError(
+                f"--transformer.model-dim must be a multiple of --transformer.num-heads, "
+                f"got {self.model_dim} and {self.num_heads}"
+            )
+        if self.position in ("sinusoid", "rope") and (self.model_dim // self.num_heads) % 2:
+            raise ValueError(
+                f"--transformer.position {self.position} needs an even width per head, "
+                f"got {self.model_dim // self.num_heads}"
+            )
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"--transformer.dropout must be in [0, 1), got {self.dropout}")
+
+
+@dataclass(frozen=True)
+class GruSettings:
+    """A recurrent memory."""
+
+    hidden: int = 256
+    """Width of the recurrent state."""
+    num_layers: int = 2
+    """Stacked layers."""
+    output: int = 128
+    """Width of the state that actor and critics see."""
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "num_layers", "output"):
+            _positive(f"gru.{name.replace('_', '-')}", getattr(self, name))
+
+
+@dataclass(frozen=True)
+class FeedforwardSettings:
+    """No memory at all: a residual MLP over the current row (the "w/o Memory" ablation)."""
+
+    width: int = 128
+    """Width of the residual stream and of the state."""
+    hidden: int = 512
+    """Width of each block's hidden layer."""
+    num_layers: int = 2
+    """Blocks."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "hidden", "num_layers"):
+            _positive(f"feedforward.{name.replace('_', '-')}", getattr(self, name))
+
+
+@dataclass(frozen=True)
+class HeadSettings:
+    """Actor and critics: MLPs over the memory's state."""
+
+    actor_hidden: tuple[int, ...] = (256, 256)
+    """Hidden layers of the actor."""
+    critic_hidden: tuple[int, ...] = (256, 256)
+    """Hidden layers of each critic."""
+    num_critics: int = 4
+    """Critics in the ensemble."""
+    probability_floor: float = 1e-3
+    """Least probability of an allowed discrete action (at most .1/A)."""
+    popart: bool = True
+    """Learn values on a normalised scale that follows the targets (PopArt)."""
+
+    def __post_init__(self) -> None:
+        for name in ("actor_hidden", "critic_hidden"):
+            if not getattr(self, name) or min(getattr(self, name)) < 1:
+                raise ValueError(
+                    f"--heads.{name.replace('_', '-')} takes widths of at least 1, "
+                    f"got {getattr(self, name)}"
+                )
+        _positive("heads.num-critics", self.num_critics)
+        if self.probability_floor < 0:
+            raise ValueError(
+                f"--heads.probability-floor must be 0 or more, got {self.probability_floor}"
+            )

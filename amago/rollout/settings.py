@@ -1,0 +1,44 @@
+"""Settings of collecting and exploring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    steps_per_epoch: int | None = None
+    """Steps per lane and epoch; unset: the environment's horizon, or 1000 without one."""
+
+
+@dataclass(frozen=True)
+class ExplorationSettings:
+    """Annealed noise with a random multiplier per rollout (method of paper Table 4)."""
+
+    kind: Literal["annealed", "ends"] = "annealed"
+    """annealed: all steps; ends: annealed at the first and the last three steps of a rollout
+    and .5/horizon in between (T-Maze)."""
+    start: tuple[float, float] = (1.0, 0.05)
+    """Noise at the first step of a rollout: at the beginning of training, after annealing."""
+    end: tuple[float, float] = (0.8, 0.01)
+    """Noise at the last step of a rollout: at the beginning of training, after annealing."""
+    anneal_steps: int | None = None
+    """Steps per lane over which noise is annealed; unset: `anneal_fraction` of the run."""
+    anneal_fraction: float = 0.4
+    """Share of the planned steps over which noise is annealed."""
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            if not all(0.0 <= value <= 1.0 for value in getattr(self, name)):
+                raise ValueError(
+                    f"--exploration.{name} takes two numbers in 0..1, got {getattr(self, name)}"
+                )
+        if self.anneal_steps is not None and self.anneal_steps < 1:
+            raise ValueError(
+                f"--exploration.anneal-steps must be at least 1 or unset, got {self.anneal_steps}"
+            )
+        if not 0.0 < self.anneal_fraction <= 1.0:
+            raise ValueError(
+                f"--exploration.anneal-fraction must be in (0, 1], got {self.anneal_fraction}"
+            )

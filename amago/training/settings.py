@@ -1,0 +1,52 @@
+"""Settings of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    epochs: int = 100
+    """Epochs: each collects, learns, and now and then evaluates and saves."""
+    updates_per_epoch: int = 50
+    """Gradient updates per epoch."""
+    warmup_epochs: int = 1
+    """First epochs that only collect."""
+    eval_interval: int = 10
+    """Epochs between evaluations; the last epoch is always evaluated."""
+    eval_episodes: int = 64
+    """Rollouts per evaluation."""
+    final_eval_episodes: int = 200
+    """Rollouts of the evaluation that ends a run."""
+    save_interval: int = 10
+    """Epochs between checkpoints; the last epoch is always saved."""
+    keep_interval: int | None = None
+    """Checkpoints at multiples of this epoch stay for good; unset: only latest and best stay."""
+    success_target: float | None = None
+    """Stop early once an evaluation reaches this return; unset: run all epochs."""
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1, mps."""
+    threads: int = 0
+    """Threads for torch; 0 leaves torch's own choice."""
+    wandb_project: str = ""
+    """Also log to this Weights & Biases project (needs amago[wandb])."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "epochs", "updates_per_epoch", "eval_interval", "eval_episodes",
+            "final_eval_episodes", "save_interval",
+        ):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"--run.{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}"
+                )
+        for name in ("warmup_epochs", "threads"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"--run.{name.replace('_', '-')} must be 0 or more, got {getattr(self, name)}"
+                )
+        if self.keep_interval is not None and self.keep_interval < 1:
+            raise ValueError(
+                f"--run.keep-interval must be at least 1 or unset, got {self.keep_interval}"
+            )

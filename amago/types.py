@@ -1,0 +1,199 @@
+"""The records that flow through amago, and the letters of their dimensions.
+
+N lanes (parallel environments) · T steps of a trajectory · B batch · L transitions of a
+window · G discounts · C critics · K sampled actions · A action size · D state width · M
+packed rows (the valid transitions of a batch, flattened).
+
+Row t holds what the policy knew at t. Actions, rewards and terminals of the loss are
+shifted views of the same rows: action[t] = prev_action[t+1], reward[t] = prev_reward[t+1],
+done[t] = terminal[t+1]. A trajectory of T steps therefore has T+1 rows, and no value in
+them is ever a sentinel: `valid`, `first` and `terminal` say what a float must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+Array = NDArray[Any]
+
+ACTION_MASK = "action_mask"
+"""The observation key whose array says which actions are allowed."""
+
+
+@dataclass(frozen=True)
+class ObsSpec:
+    """One array of an observation, without its leading dimensions."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    kind: Literal["real", "category", "mask"] = "real"
+    """real: goes through the normaliser; category: an id in 0..size-1, one-hot for the
+    network; mask: flags that are fed as they are."""
+    size: int = 0
+    """Number of categories (kind "category" only)."""
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """What the agent may do: one of `size` actions, or a vector of `size` numbers in [-1, 1]."""
+
+    kind: Literal["discrete", "continuous"]
+    size: int
+
+    def encode(self, action: Array) -> Array:
+        """Agent actions (ids [N] or vectors [N, A]) as the rows of `prev_action` [N, A]."""
+        if self.kind == "discrete":
+            rows = np.zeros((len(action), self.size), np.float32)
+            rows[np.arange(len(action)), action] = 1.0
+            return rows
+        return np.asarray(action, np.float32).reshape(len(action), self.size)
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """All that networks, replay and exploration know about an environment."""
+
+    name: str
+    obs: Mapping[str, ObsSpec]
+    action: ActionSpec
+    horizon: int | None
+    """Most steps of a rollout, outer reset to end; None when no limit is known."""
+
+
+@dataclass(frozen=True)
+class Timestep:
+    """One row per lane [N], as an environment emits it.
+
+    `last` marks the final row of a rollout: no action follows it. `world_seed` is the seed
+    of the lane's current world; `success` is None for environments that do not report it.
+    """
+
+    obs: dict[str, Array]
+    prev_action: Array  # [N, A] float32
+    prev_reward: Array  # [N] float32
+    time: Array  # [N] int64, steps since the outer reset
+    first: Array  # [N] bool, a trial starts here
+    terminal: Array  # [N] bool
+    last: Array  # [N] bool
+    world_seed: Array  # [N] int64
+    success: Array | None = None  # [N] bool
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def select(self, lanes: Array) -> Timestep:
+        """The rows of some lanes."""
+        return replace(
+            self,
+            obs={key: value[lanes] for key, value in self.obs.items()},
+            prev_action=self.prev_action[lanes],
+            prev_reward=self.prev_reward[lanes],
+            time=self.time[lanes],
+            first=self.first[lanes],
+            terminal=self.terminal[lanes],
+            last=self.last[lanes],
+            world_seed=self.world_seed[lanes],
+            success=None if self.success is None else self.success[lanes],
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one round trip to the environments brings back.
+
+    `rows` has one row for every lane. Environments that reset a lane within the same call
+    hand the finished rollouts' final rows over in `final`, for the lanes `final_lanes`;
+    the lane's entry of `rows` is then already the reset row of its next rollout.
+    """
+
+    rows: Timestep
+    final: Timestep | None = None
+    final_lanes: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One whole rollout of T steps, T+1 rows, outer reset to end."""
+
+    obs: dict[str, Array]  # [T+1, ...]
+    prev_action: Array  # [T+1, A] uint8 one-hot or float32
+    prev_reward: Array  # [T+1] float32
+    first: Array  # [T+1] bool
+    terminal: Array  # [T+1] bool
+    world_seed: int = 0
+    task: str = ""
+    instruction: Array | None = None  # [k, goal size]
+    progress: Array | None = None  # [T+1] how many goals of the instruction are complete
+    achieved: tuple[Array, Array] | None = None
+    """Goals achieved per row: (offsets [T+2], goals [total, goal size])."""
+
+    @property
+    def num_steps(self) -> int:
+        return len(self.prev_reward) - 1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Windows of trajectories, right-padded to L+1 rows. Arrays are torch tensors."""
+
+    obs: dict[str, torch.Tensor]  # [B, L+1, ...]
+    prev_action: torch.Tensor  # [B, L+1, A] float32
+    prev_reward: torch.Tensor  # [B, L+1] float32
+    time: torch.Tensor  # [B, L+1] int64
+    first: torch.Tensor  # [B, L+1] bool
+    terminal: torch.Tensor  # [B, L+1] bool
+    valid: torch.Tensor  # [B, L+1] bool
+
+    def to(self, device: torch.device | str) -> Batch:
+        return Batch(
+            obs={key: value.to(device, non_blocking=True) for key, value in self.obs.items()},
+            **{
+                name: getattr(self, name).to(device, non_blocking=True)
+                for name in ("prev_action", "prev_reward", "time", "first", "terminal", "valid")
+            },
+        )
+
+
+class VectorEnv(Protocol):
+    """N lanes behind one interface: in process, in workers, or natively batched.
+
+    The world of a lane's n-th rollout depends on (seed, lane, n) alone, so `episodes`, the
+    number of rollouts that each lane has begun, is all there is to save between rollouts.
+    """
+
+    spec: EnvSpec
+    num_lanes: int
+    tasks: tuple[str, ...]
+    """A label per lane, for statistics."""
+    episodes: Array  # [N] int64
+
+    def reset(self) -> Timestep:
+        """Begin a new rollout in every lane."""
+
+    def step(self, action: Array) -> Step:
+        """Advance every lane by one agent action (ids [N] or vectors [N, A] in [-1, 1]).
+
+        A lane whose row was `last` begins its next rollout instead; its action is ignored.
+        """
+
+    def render(self) -> Array:
+        """An RGB frame [height, width, 3] of lane 0."""
+
+    def close(self) -> None: ...
+
+
+class Policy(Protocol):
+    """Anything that acts. Memory of a lane is cleared where `time` is 0."""
+
+    def initial_state(self, num_lanes: int) -> Any: ...
+
+    def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
+        """Agent actions for every lane, and the memory after this step."""
