@@ -39,8 +39,8 @@ class AgentSettings:
     """Step of the target averages."""
     value_samples: int = 1
     """Actions sampled to estimate V(s) in the filter (continuous actions)."""
-    greedy_evaluation: bool = False
-    """Evaluate with the most likely action instead of a sampled one."""
+    greedy: bool = False
+    """Act with the most likely action instead of a sampled one, in training and evaluation."""
 
     def __post_init__(self) -> None:
         values = self.discounts if isinstance(self.discounts, tuple) else ()
@@ -88,6 +88,5 @@ class OptimSettings:
         for name in ("weight_decay", "warmup_updates"):
             if getattr(self, name) < 0:
                 raise ValueError(
-                    f"--optim.{name.replace('_', '-')} must be 0 or more, "
-                    f"got {getattr(self, name)}"
+                    f"--optim.{name.replace('_', '-')} must be 0 or more, got {getattr(self, name)}"
                 )

@@ -23,8 +23,6 @@ class RunSettings:
     """Epochs between checkpoints; the last epoch is always saved."""
     keep_interval: int | None = None
     """Checkpoints at multiples of this epoch stay for good; unset: only latest and best stay."""
-    success_target: float | None = None
-    """Stop early once an evaluation reaches this return; unset: run all epochs."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
     threads: int = 0

@@ -1,0 +1,136 @@
+"""One update: a batch in, new weights and the numbers that describe it out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from amago.agent.agent import Agent, action_mask, pack, packed_rows
+from amago.agent.filters import FILTERS
+from amago.agent.losses import (
+    critic_loss,
+    filter_weight,
+    filtered_bc_loss,
+    policy_gradient_loss,
+)
+from amago.agent.metrics import describe
+from amago.agent.settings import AgentSettings, OptimSettings
+from amago.agent.targets import draw_critics, td_target
+from amago.nets.layers import power_iterate
+from amago.types import Batch
+
+MAX_SKIPPED = 20
+
+
+class Learner:
+    """The agent's losses, one optimiser, and the target averages."""
+
+    def __init__(self, agent: Agent, settings: AgentSettings, optim: OptimSettings) -> None:
+        self.agent, self.settings, self.optim = agent, settings, optim
+        self.parameters = [p for p in agent.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters,
+            lr=optim.learning_rate,
+            weight_decay=optim.weight_decay,
+            foreach=True,
+        )
+        self.updates = 0
+        self.skipped = 0
+        self.skipped_in_a_row = 0
+
+    def step(self, batch: Batch) -> dict[str, Tensor]:
+        """One gradient update; metrics stay on the device until somebody reads them."""
+        agent = self.agent
+        if not _finite(batch):
+            return self._skip({})
+        agent.train()
+        power_iterate(agent)
+        agent.encoder.update_statistics(packed_rows(batch))
+        loss, metrics = self.losses(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
+        metrics["grad/norm"] = norm
+        if not bool(torch.isfinite(norm) & torch.isfinite(loss.detach())):
+            return self._skip(metrics)
+        self.updates += 1
+        self.skipped_in_a_row = 0
+        self._set_learning_rate()
+        self.optimizer.step()
+        agent.update_targets(self.settings.target_tau)
+        return metrics
+
+    def losses(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Total loss of one batch [AMAGO eq. 3 with the term of eq. 6], and what describes it.
+
+        Moves the PopArt statistics: targets are made on the scale before this batch,
+        compared on the scale after it.
+        """
+        agent, settings = self.agent, self.settings
+        keep = batch.valid[:, 1:]  # a transition counts where its next row is real
+        action = pack(batch.prev_action[:, 1:], keep)
+        reward = pack(batch.prev_reward[:, 1:], keep) * settings.reward_scale
+        done = pack(batch.terminal[:, 1:], keep)
+        mask = action_mask({key: pack(row[:, :-1], keep) for key, row in batch.obs.items()})
+        next_mask = action_mask({key: pack(row[:, 1:], keep) for key, row in batch.obs.items()})
+
+        states = agent.encode(batch)
+        state, next_state = pack(states[:, :-1], keep), pack(states[:, 1:], keep)
+
+        target = self._target(reward, done, next_state.detach(), next_mask)
+        if bool(torch.isfinite(target).all()):
+            agent.popart.update(target)
+
+        policy = agent.actor(state, mask)
+        values = agent.critics(state, agent.popart)
+        taken = values.at(action)
+        # The actor climbs critics that it cannot bend: neither they nor the state they see
+        # get gradients from this term [AMAGO appendix A.1].
+        expected = values.detached().under(policy, settings.value_samples)
+        weight = filter_weight(values.detached(), expected, action, FILTERS[settings.bc_filter])
+        terms = {
+            "critic": critic_loss(taken, target),
+            "actor": policy_gradient_loss(expected),
+            "bc": filtered_bc_loss(policy, action, weight),
+        }
+        losses = {name: term.mean() for name, term in terms.items()}
+        total = (
+            settings.critic_weight * losses["critic"]
+            + settings.actor_weight * losses["actor"]
+            + settings.bc_weight * losses["bc"]
+        )
+        metrics = describe(agent, losses, total, policy, taken, target, weight)
+        return total, metrics
+
+    @torch.no_grad()
+    def _target(
+        self, reward: Tensor, done: Tensor, next_state: Tensor, next_mask: Tensor | None
+    ) -> Tensor:
+        agent = self.agent
+        drawn = draw_critics(agent.critics.num_critics, self.settings.target_critics, reward.device)
+        policy = agent.target_actor(next_state, next_mask)
+        values = agent.target_critics(next_state, agent.popart, drawn)
+        return td_target(reward, done, values.under(policy).raw, agent.discounts)
+
+    def _skip(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Count an update that was not applied, and give up when nothing else happens."""
+        self.updates += 1
+        self.skipped += 1
+        self.skipped_in_a_row += 1
+        if self.skipped_in_a_row >= MAX_SKIPPED:
+            raise RuntimeError(
+                f"{MAX_SKIPPED} updates in a row had a non-finite batch, loss or gradient; "
+                "look for NaN or huge values in observations and rewards, or lower "
+                "--optim.learning-rate"
+            )
+        return {name: value for name, value in metrics.items() if torch.isfinite(value)}
+
+    def _set_learning_rate(self) -> None:
+        warm = min(1.0, self.updates / max(1, self.optim.warmup_updates))
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.optim.learning_rate * warm
+
+
+def _finite(batch: Batch) -> bool:
+    arrays = [batch.prev_action, batch.prev_reward, *batch.obs.values()]
+    return all(bool(torch.isfinite(x).all()) for x in arrays if x.is_floating_point())

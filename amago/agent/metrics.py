@@ -1,0 +1,54 @@
+"""Numbers that describe one update (docs/metrics.md explains each)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from amago.agent.agent import Agent
+from amago.nets.distributions import ActionDistribution
+from amago.nets.value import ScalarValue
+
+
+@torch.no_grad()
+def describe(
+    agent: Agent,
+    losses: dict[str, Tensor],
+    total: Tensor,
+    policy: ActionDistribution,
+    taken: ScalarValue,
+    target: Float[Tensor, "M G"],
+    weight: Float[Tensor, "M G"],
+) -> dict[str, Tensor]:
+    acting = agent.acting_index
+    gamma = f"{float(agent.discounts[acting]):g}"
+    mean, std = agent.popart.statistics()
+    return {
+        **{f"loss/{name}": value.detach() for name, value in losses.items()},
+        "loss/total": total.detach(),
+        f"value/q@{gamma}": taken.raw[..., acting].mean(),
+        f"value/target@{gamma}": target[:, acting].mean(),
+        "value/spread": taken.normalised.std(0).mean(),
+        "popart/mean": mean[acting],
+        "popart/std": std[acting],
+        "policy/entropy": policy.entropy()[:, acting].mean(),
+        "policy/bc_accepted": (weight > 0).to(weight.dtype).mean(),
+    }
+
+
+class MetricMean:
+    """Averages of the updates of one epoch."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._count = 0
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        for name, value in metrics.items():
+            value = value.detach().double()
+            self._sums[name] = self._sums[name] + value if name in self._sums else value
+        self._count += 1
+
+    def read(self) -> dict[str, float]:
+        return {name: float(total) / self._count for name, total in self._sums.items()}

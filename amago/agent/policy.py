@@ -1,0 +1,64 @@
+"""The agent at work: timesteps in, actions out, memory carried between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from amago.agent.agent import Agent, action_mask
+from amago.nets.timestep import Rows
+from amago.types import Array, Timestep
+
+
+class AgentPolicy:
+    """Acts with the policy of one discount; implements amago.types.Policy.
+
+    Leaves the agent in evaluation mode: statistics are frozen and nothing is dropped.
+    """
+
+    def __init__(
+        self, agent: Agent, *, seed: int, greedy: bool = False, discount: float | None = None
+    ) -> None:
+        self.agent, self.greedy = agent, greedy
+        self.index = agent.acting_index if discount is None else _index(agent, discount)
+        self.device = agent.discounts.device
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+
+    def initial_state(self, num_lanes: int) -> Any:
+        return self.agent.memory.initial_state(num_lanes)
+
+    @torch.no_grad()
+    def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
+        agent = self.agent.eval()
+        rows = rows_of(timestep, self.device)
+        encoded = agent.encoder(rows)
+        hidden, state = agent.memory.step(encoded, torch.from_numpy(timestep.time), state)
+        policy = agent.actor.at_discount(hidden, self.index, action_mask(rows.obs))
+        chosen = policy.mode() if self.greedy else policy.sample(self.generator)
+        if agent.spec.action.kind == "discrete":
+            chosen = chosen.argmax(-1)
+        return chosen.cpu().numpy(), state
+
+
+def rows_of(timestep: Timestep, device: torch.device) -> Rows:
+    """A timestep's arrays as tensors."""
+
+    def tensor(array: Array) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+    return Rows(
+        obs={key: tensor(value) for key, value in timestep.obs.items()},
+        prev_action=tensor(timestep.prev_action),
+        prev_reward=tensor(timestep.prev_reward),
+        time=tensor(timestep.time),
+        first=tensor(timestep.first),
+    )
+
+
+def _index(agent: Agent, discount: float) -> int:
+    known = [round(float(value), 6) for value in agent.discounts]
+    if round(discount, 6) not in known:
+        raise ValueError(f"the agent has no policy for discount {discount}; it has {known}")
+    return known.index(round(discount, 6))

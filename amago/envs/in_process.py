@@ -1,0 +1,135 @@
+"""Lanes of ordinary Gymnasium environments, stepped one after the other in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from amago.envs.lanes import LaneVector, success_of
+from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.types import Array, Step, Timestep
+
+Env = gym.Env[Any, Any]
+
+
+class InProcessVector(LaneVector):
+    """N environments in a loop; a lane that ends is reset within the same call."""
+
+    def __init__(
+        self,
+        make_env: Callable[[], Env],
+        num_lanes: int,
+        seed: int,
+        *,
+        first_lane: int = 0,
+        name: str | None = None,
+        horizon: int | None = None,
+    ) -> None:
+        self._envs = [checked_env(make_env()) for _ in range(max(num_lanes, 1))]
+        env = self._envs[0]
+        super().__init__(
+            name or name_of(env),
+            ObsConverter(env.observation_space),
+            ActionConverter(env.action_space),
+            horizon or horizon_of(env),
+            num_lanes=num_lanes,
+            seed=seed,
+            first_lane=first_lane,
+        )
+        for other in self._envs[1:]:
+            same_obs = ObsConverter(other.observation_space).specs == self._obs.specs
+            if not same_obs or other.action_space != env.action_space:
+                raise ValueError(
+                    f"expected every lane to have the spaces of the first, {env.observation_space} "
+                    f"and {env.action_space}, got {other.observation_space} and "
+                    f"{other.action_space}; pad them to common spaces"
+                )
+
+    def reset(self) -> Timestep:
+        obs, success = self._reset_envs(np.arange(self.num_lanes))
+        return self._reset_rows(obs, success)
+
+    def step(self, action: Array) -> Step:
+        executed = self._action.executed(action, self.num_lanes)
+        reward = np.zeros(self.num_lanes, np.float32)
+        terminated, truncated, first = np.zeros((3, self.num_lanes), np.bool_)
+        observations: list[Any] = []
+        infos: list[dict[str, Any]] = []
+        for lane, env_action in enumerate(self._action.to_envs(executed)):
+            obs, reward[lane], terminated[lane], truncated[lane], info = self._envs[lane].step(
+                env_action
+            )
+            first[lane] = bool(info.get("first", False))
+            observations.append(obs)
+            infos.append(info)
+        rows = self._step_rows(
+            self._obs.stack(observations),
+            executed,
+            reward,
+            terminated,
+            truncated,
+            first,
+            success_of(infos),
+        )
+        ended = np.flatnonzero(rows.last)
+        if not len(ended):
+            return Step(rows)
+        final = rows.select(ended)
+        self._restart(rows, ended, self._reset_envs(ended)[0])
+        return Step(rows, final, ended)
+
+    def render(self) -> Array:
+        return checked_frame(self._envs[0].render())
+
+    def close(self) -> None:
+        for env in self._envs:
+            env.close()
+
+    def _reset_envs(self, lanes: Array) -> tuple[dict[str, Array], Array | None]:
+        seeds = self._begin(lanes)
+        results = [
+            self._envs[lane].reset(seed=int(seed)) for lane, seed in zip(lanes, seeds, strict=True)
+        ]
+        return self._obs.stack([obs for obs, _ in results]), success_of([i for _, i in results])
+
+
+def checked_env(env: Any) -> Env:
+    """Refuse anything that is not a Gymnasium environment."""
+    if isinstance(env, gym.Env):
+        return env
+    if isinstance(env, gym.vector.VectorEnv):
+        remedy = "hand a vector environment to amago.envs.vector.GymVector instead"
+    else:
+        remedy = "return an instance of gymnasium.Env (for old Gym, convert it with shimmy)"
+    raise ValueError(
+        f"expected make_env() to return a gymnasium.Env, got {type(env).__name__}; {remedy}"
+    )
+
+
+def checked_frame(frame: Any) -> Array:
+    """Refuse a rendering that is not one RGB image."""
+    image = np.asarray(frame)
+    if image.ndim != 3 or image.shape[-1] != 3:
+        raise ValueError(
+            f"expected an RGB frame [height, width, 3] from render(), got {type(frame).__name__}; "
+            "make the environment with render_mode='rgb_array'"
+        )
+    return image
+
+
+def name_of(env: Env) -> str:
+    """The registered id, or else the class."""
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+
+
+def horizon_of(env: Env) -> int | None:
+    """Most steps of a rollout: a wrapper's own word, the registered limit, or `horizon`."""
+    candidates = (
+        getattr(env, "horizon", None),
+        env.spec.max_episode_steps if env.spec is not None else None,
+        getattr(env.unwrapped, "horizon", None),
+    )
+    return next((int(c) for c in candidates if isinstance(c, int | np.integer) and c > 0), None)

@@ -1,0 +1,154 @@
+"""From settings to lanes; importing this module registers amago's environments."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec as GymSpec
+from gymnasium.envs.registration import load_env_creator
+
+from amago.envs.in_process import Env, InProcessVector, checked_env
+from amago.envs.native import NativeVector
+from amago.envs.settings import EnvSettings
+from amago.envs.tasks.single import TASKS, make_task
+from amago.envs.trials import Trials
+from amago.envs.worker_process import Factory
+from amago.envs.workers import WorkerVector
+from amago.types import VectorEnv
+
+MakeEnv = Callable[[], Env]
+
+# Their horizon is the end of a rollout of many trials, not of one.
+_ROLLOUT_HORIZON = frozenset({"amago/DarkKeyToDoor-v0"})
+
+
+def register() -> None:
+    """Make the native tasks known to Gymnasium."""
+    for task_id in TASKS:
+        if task_id not in gym.registry:
+            gym.register(task_id, "amago.envs.tasks.single:TaskEnv", kwargs={"task_id": task_id})
+
+
+def make_vector(
+    settings: EnvSettings, *, seed: int, num_lanes: int, make_env: MakeEnv | None = None
+) -> VectorEnv:
+    """N lanes of the environment that the settings, or `make_env` in place of an id, describe.
+
+    amago's own tasks run natively batched, unless `trials` or `horizon` ask for the Trials
+    wrapper around them; `num_workers` spreads the lanes of either kind over processes.
+    """
+    if num_lanes < 1:
+        raise ValueError(f"expected at least 1 lane, got {num_lanes}")
+    factory = _lane_factory(settings, seed, make_env)
+    if settings.num_workers:
+        return WorkerVector(factory, num_lanes, settings.num_workers)
+    return factory(0, num_lanes)
+
+
+def _lane_factory(settings: EnvSettings, seed: int, make_env: MakeEnv | None) -> Factory:
+    if make_env is not None:
+        if not callable(make_env):
+            raise ValueError(
+                "expected make_env to be a function that makes a gymnasium.Env, got "
+                f"{type(make_env).__name__}; wrap it, as in make_env=lambda: MyEnv()"
+            )
+        return partial(_env_lanes, make_env, settings, None, seed)
+    kwargs = _native_kwargs(settings)
+    if kwargs is not None:
+        make_task(settings.id, **kwargs)  # so that a bad argument fails here, not in a worker
+        return partial(_native_lanes, settings.id, kwargs, seed)
+    return partial(_env_lanes, _maker(settings), settings, settings.id, seed)
+
+
+def _native_kwargs(settings: EnvSettings) -> dict[str, Any] | None:
+    """The arguments of the native task that does all that is asked, if there is one."""
+    if settings.id not in TASKS or settings.trials is not None:
+        return None
+    if settings.horizon is None:
+        return dict(settings.kwargs)
+    if settings.id in _ROLLOUT_HORIZON and settings.horizon_is_terminal:
+        return {**settings.kwargs, "horizon": settings.horizon}
+    return None
+
+
+def _native_lanes(
+    task_id: str, kwargs: dict[str, Any], seed: int, first_lane: int, num_lanes: int
+) -> VectorEnv:
+    task = make_task(task_id, **kwargs)
+    return NativeVector(task, num_lanes, seed, first_lane=first_lane, name=task_id)
+
+
+def _env_lanes(
+    make: MakeEnv,
+    settings: EnvSettings,
+    name: str | None,
+    seed: int,
+    first_lane: int,
+    num_lanes: int,
+) -> VectorEnv:
+    def make_env() -> Env:
+        env = checked_env(make())
+        if settings.trials is None and settings.horizon is None:
+            return env
+        return Trials(env, settings.trials, settings.horizon, settings.horizon_is_terminal)
+
+    return InProcessVector(make_env, num_lanes, seed, first_lane=first_lane, name=name)
+
+
+def _maker(settings: EnvSettings) -> MakeEnv:
+    """gymnasium.make, with everything that can be checked beforehand checked."""
+    spec = _find_spec(settings.id)
+    kwargs = dict(settings.kwargs)
+    if settings.id in TASKS:
+        make_task(settings.id, **{k: v for k, v in kwargs.items() if k != "render_mode"})
+        kwargs.setdefault("render_mode", "rgb_array")
+    elif spec.entry_point is not None:
+        entry_point = spec.entry_point
+        creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+        _check_arguments(settings.id, creator, kwargs)
+        metadata = getattr(creator, "metadata", None) or {}
+        if "rgb_array" in metadata.get("render_modes", ()):
+            kwargs.setdefault("render_mode", "rgb_array")
+    # The spec rather than the id: a worker need not know what this process has registered.
+    return partial(gym.make, spec, disable_env_checker=True, **kwargs)
+
+
+def _find_spec(env_id: str) -> GymSpec:
+    module, _, name = env_id.rpartition(":")
+    try:
+        if module:
+            importlib.import_module(module)
+        return gym.spec(name)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"--env.id {env_id!r} needs the module {error.name!r}, which cannot be imported; "
+            "install it, or correct the part before the colon"
+        ) from error
+    except gym.error.Error as error:
+        close = difflib.get_close_matches(name, list(gym.registry), n=4, cutoff=0.5)
+        hint = f"did you mean {', '.join(close)}? " if close else ""
+        raise ValueError(
+            f"no environment is called {name!r}; {hint}An environment of another package is "
+            "written module:Name-v0, where importing the module registers the name"
+        ) from error
+
+
+def _check_arguments(env_id: str, creator: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+    parameters = inspect.signature(creator).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    unknown = sorted(set(kwargs) - set(parameters))
+    if unknown:
+        raise ValueError(
+            f"{env_id} has no argument {', '.join(map(repr, unknown))}; "
+            f"it accepts {', '.join(parameters) or 'none'}"
+        )
+
+
+register()

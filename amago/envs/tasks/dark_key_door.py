@@ -1,0 +1,102 @@
+"""Dark Key-To-Door: find a key, then a door, in the dark, again and again in one world."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium import spaces
+
+from amago.envs.spaces import BARE_KEY
+from amago.envs.tasks import draw
+from amago.envs.tasks.base import Outcome, Task, check_at_least
+from amago.types import Array
+
+_MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1], [0, 0]])
+"""Left, up, right, down, stay, as (x, y)."""
+
+
+class DarkKeyDoor(Task):
+    """Trials in one grid whose start, key and door stay where they are.
+
+    Key and door are looked for after every move, the key first: on a shared cell both
+    rewards come in one step, and a start on the key is worth nothing until a step ends there
+    (staying does). A trial ends at the door or at its limit, and the next begins at the start.
+    """
+
+    def __init__(self, grid: int = 9, trial_limit: int = 50, horizon: int = 500) -> None:
+        check_at_least(1, grid=grid, trial_limit=trial_limit, horizon=horizon)
+        self.grid = grid
+        self.trial_limit = trial_limit
+        self.horizon = horizon
+        self.observation_space = spaces.Box(0.0, 1.0, (4,), np.float32)
+        self.action_space = spaces.Discrete(len(_MOVES))
+
+    def allocate(self, num_lanes: int) -> None:
+        super().allocate(num_lanes)
+        self.start, self.key, self.door, self.position = np.zeros((4, num_lanes, 2), np.int64)
+        self.trial_time = np.zeros(num_lanes, np.int64)
+        self.has_key, self.solved = np.zeros((2, num_lanes), np.bool_)
+
+    def worlds(self, world_seeds: Array) -> Array:
+        """Start, key and door of the worlds of some seeds, [M, 3, 2]."""
+        size = (3, 2)
+        draws = [np.random.default_rng(int(s)).integers(0, self.grid, size) for s in world_seeds]
+        return np.array(draws, np.int64).reshape(-1, *size)
+
+    def reset_lanes(self, lanes: Array, world_seeds: Array) -> None:
+        worlds = self.worlds(world_seeds)
+        self.start[lanes], self.key[lanes], self.door[lanes] = worlds.swapaxes(0, 1)
+        self.position[lanes] = self.start[lanes]
+        self.time[lanes] = self.trial_time[lanes] = 0
+        self.has_key[lanes] = self.solved[lanes] = False
+
+    def observe(self) -> dict[str, Array]:
+        obs = np.empty((self.num_lanes, 4), np.float32)
+        obs[:, :2] = self.position / self.grid
+        obs[:, 2] = self.has_key
+        obs[:, 3] = self.trial_time / self.trial_limit
+        return {BARE_KEY: obs}
+
+    def step(self, action: Array) -> Outcome:
+        self.position = np.clip(self.position + _MOVES[action], 0, self.grid - 1)
+        found = ~self.has_key & (self.position == self.key).all(axis=1)
+        self.has_key |= found
+        opened = self.has_key & (self.position == self.door).all(axis=1)
+        self.solved |= opened
+        self.trial_time += 1
+        self.time += 1
+        terminated = self.time >= self.horizon
+        first = (opened | (self.trial_time >= self.trial_limit)) & ~terminated
+        self.position[first] = self.start[first]
+        self.trial_time[first] = 0
+        self.has_key[first] = False
+        reward = found.astype(np.float32) + opened
+        return reward, terminated, first, self.solved.copy()
+
+    def render(self, lane: int) -> Array:
+        """The grid with the key (until taken), the door, and the agent, ringed when it has it."""
+        cell = max(8, 224 // self.grid)
+        frame = draw.canvas(self.grid * cell, self.grid * cell, draw.WALL)
+
+        def fill(at: Array, colour: draw.Colour, margin: int) -> None:
+            top, left = (self.grid - 1 - at[1]) * cell, at[0] * cell
+            draw.box(
+                frame,
+                top + margin,
+                left + margin,
+                top + cell - margin,
+                left + cell - margin,
+                colour,
+            )
+
+        for at in np.ndindex(self.grid, self.grid):
+            fill(np.array(at), draw.FLOOR, 1)
+        fill(self.start[lane], draw.SHADE, 1)
+        fill(self.door[lane], draw.GOAL, 2)
+        if not self.has_key[lane]:
+            fill(self.key[lane], draw.HINT, cell // 4)
+        x, y = self.position[lane]
+        at_y, at_x = (self.grid - 0.5 - y) * cell, (x + 0.5) * cell
+        if self.has_key[lane]:
+            draw.disc(frame, at_y, at_x, 0.42 * cell, draw.HINT)
+        draw.disc(frame, at_y, at_x, 0.3 * cell, draw.AGENT)
+        return frame

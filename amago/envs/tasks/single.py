@@ -1,0 +1,86 @@
+"""The native tasks as ordinary Gymnasium environments: a batch of one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from amago.envs.spaces import BARE_KEY
+from amago.envs.tasks.base import Task
+from amago.envs.tasks.dark_key_door import DarkKeyDoor
+from amago.envs.tasks.t_maze import TMaze
+from amago.envs.tasks.wind import Wind
+from amago.types import Array
+
+TASKS: dict[str, tuple[type[Task], dict[str, Any]]] = {
+    "amago/TMaze-v0": (TMaze, {}),
+    "amago/ActiveTMaze-v0": (TMaze, {"active": True}),
+    "amago/DarkKeyToDoor-v0": (DarkKeyDoor, {}),
+    "amago/Wind-v0": (Wind, {}),
+}
+"""Class and fixed arguments of every native task."""
+
+
+def task_arguments(task_id: str) -> tuple[str, ...]:
+    """The arguments that a native task leaves open."""
+    cls, fixed = TASKS[task_id]
+    return tuple(name for name in inspect.signature(cls).parameters if name not in fixed)
+
+
+def make_task(task_id: str, **kwargs: Any) -> Task:
+    """A native task by its Gymnasium id."""
+    unknown = sorted(set(kwargs) - set(task_arguments(task_id)))
+    if unknown:
+        raise ValueError(
+            f"{task_id} has no argument {', '.join(map(repr, unknown))}; "
+            f"it accepts {', '.join(task_arguments(task_id))}"
+        )
+    cls, fixed = TASKS[task_id]
+    return cls(**fixed, **kwargs)
+
+
+class TaskEnv(gym.Env[Array, Any]):
+    """One lane of a native task.
+
+    `reset(seed=s)` enters the world of seed s; without a seed the world is drawn anew, or
+    kept with `options={"same_world": True}`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+    keeps_world = True
+
+    def __init__(self, task_id: str, render_mode: str | None = None, **kwargs: Any) -> None:
+        self.task = make_task(task_id, **kwargs)
+        self.task.allocate(1)
+        self.render_mode = render_mode
+        self.observation_space = self.task.observation_space
+        self.action_space = self.task.action_space
+        self.horizon = self.task.horizon
+        self._world_seed: int | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        keep = bool(options and options.get("same_world")) and self._world_seed is not None
+        if seed is not None:
+            self._world_seed = seed
+        elif not keep:
+            self._world_seed = int(self.np_random.integers(2**32))
+        self.task.reset_lanes(np.array([0]), np.array([self._world_seed]))
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        reward, terminated, first, success = self.task.step(np.asarray(action)[None])
+        info = {"first": bool(first[0]), "success": bool(success[0])}
+        return self._observe(), float(reward[0]), bool(terminated[0]), False, info
+
+    def render(self) -> Array | None:
+        return self.task.render(0) if self.render_mode == "rgb_array" else None
+
+    def _observe(self) -> Array:
+        row: Array = self.task.observe()[BARE_KEY][0]
+        return row

@@ -1,0 +1,92 @@
+"""T-Maze: a cue at the beginning decides the turn at the end of a corridor."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium import spaces
+
+from amago.envs.spaces import BARE_KEY
+from amago.envs.tasks import draw
+from amago.envs.tasks.base import Outcome, Task, check_at_least
+from amago.types import Array
+
+_DX = np.array([1, 0, -1, 0])
+_DY = np.array([0, 1, 0, -1])
+
+
+class TMaze(Task):
+    """Corridor from x = 0 to the junction at x = `corridor`, with arms at y = ±1 there.
+
+    Actions 0 +x, 1 +y, 2 -x, 3 -y. The best path takes every step of the rollout, so each
+    deviation costs. Active: the cue lies at x = -1 and must be fetched. Either way it is
+    shown at the first visit of its cell only.
+    """
+
+    def __init__(self, corridor: int = 100, active: bool = False) -> None:
+        check_at_least(1, corridor=corridor)
+        self.corridor = corridor
+        self.active = active
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Discrete(4)
+        self.horizon = corridor + (3 if active else 1)
+        self._free_steps = 2 if active else 0
+        self._cue_x = -1 if active else 0
+
+    def allocate(self, num_lanes: int) -> None:
+        super().allocate(num_lanes)
+        self.x, self.y, self.goal = np.zeros((3, num_lanes), np.int64)
+        self.cue_seen, self.cue_shown = np.zeros((2, num_lanes), np.bool_)
+
+    def reset_lanes(self, lanes: Array, world_seeds: Array) -> None:
+        self.goal[lanes] = [
+            1 if np.random.default_rng(int(seed)).random() < 0.5 else -1 for seed in world_seeds
+        ]
+        self.time[lanes] = self.x[lanes] = self.y[lanes] = 0
+        self.cue_seen[lanes] = self.cue_shown[lanes] = not self.active
+
+    def observe(self) -> dict[str, Array]:
+        at_junction = self.x == self.corridor
+        shown = np.where(self.cue_shown, self.goal, np.where(at_junction, self.y, 0))
+        return {BARE_KEY: np.stack([at_junction, shown], axis=1).astype(np.float32)}
+
+    def step(self, action: Array) -> Outcome:
+        # Arms are left the way they were entered: x moves need y = 0, y moves the junction.
+        on_axis, at_junction = self.y == 0, self.x == self.corridor
+        self.x = np.where(
+            on_axis, np.clip(self.x + _DX[action], self._cue_x, self.corridor), self.x
+        )
+        self.y = np.where(at_junction, np.clip(self.y + _DY[action], -1, 1), self.y)
+        self.cue_shown = (self.x == self._cue_x) & ~self.cue_seen
+        self.cue_seen |= self.cue_shown
+        penalised = (action != 0) & (self.time >= self._free_steps)
+        self.time += 1
+        terminated = self.time >= self.horizon
+        success = terminated & (self.y == self.goal)
+        reward = np.where(terminated, success, np.where(penalised, -1.0 / self.corridor, 0.0))
+        first = np.zeros(self.num_lanes, np.bool_)
+        return reward.astype(np.float32), terminated, first, success
+
+    def render(self, lane: int) -> Array:
+        """The 15 cells around the agent, under a bar with its place in the whole corridor."""
+        cell, reach = 32, 7
+        x, y, goal = int(self.x[lane]), int(self.y[lane]), int(self.goal[lane])
+        frame = draw.canvas(7 * cell, (2 * reach + 1) * cell, draw.WALL)
+
+        def fill(at_x: int, at_y: int, colour: draw.Colour) -> None:
+            top, left = (4 - at_y) * cell, (at_x - x + reach) * cell
+            draw.box(frame, top + 1, left + 1, top + cell - 1, left + cell - 1, colour)
+
+        for at_x in range(max(x - reach, self._cue_x), min(x + reach, self.corridor) + 1):
+            fill(at_x, 0, draw.FLOOR if at_x % 2 else draw.SHADE)
+        if self.corridor - x <= reach:
+            for side in (-1, 1):
+                fill(self.corridor, side, draw.GOAL if side == goal else draw.FLOOR)
+        if abs(self._cue_x - x) <= reach:
+            fill(self._cue_x, 0, draw.HINT)
+        draw.disc(frame, (4.5 - y) * cell, (reach + 0.5) * cell, 0.35 * cell, draw.AGENT)
+        done = (x - self._cue_x + 1) / (self.corridor - self._cue_x + 1)
+        draw.box(frame, cell, cell, 1.5 * cell, frame.shape[1] - cell, draw.MARK)
+        draw.box(
+            frame, cell, cell, 1.5 * cell, cell + done * (frame.shape[1] - 2 * cell), draw.AGENT
+        )
+        return frame

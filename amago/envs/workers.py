@@ -1,0 +1,191 @@
+"""Lanes spread over processes, one round trip per step for all of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+import numpy as np
+
+from amago.envs.lanes import checked_episodes, read_only
+from amago.envs.worker_process import Factory, serve
+from amago.types import Array, Step, Timestep
+
+
+class WorkerVector:
+    """N lanes in worker processes, each holding a chunk of them in any other vector.
+
+    Processes are never forked from this one, which may have torch's threads running, so a
+    script that uses workers needs the usual `if __name__ == "__main__":`.
+    """
+
+    def __init__(
+        self, factory: Factory, num_lanes: int, num_workers: int, *, context: str | None = None
+    ) -> None:
+        if num_lanes < 1 or num_workers < 1:
+            raise ValueError(
+                f"expected at least 1 lane and 1 worker, got {num_lanes} and {num_workers}"
+            )
+        self.num_lanes = num_lanes
+        self._episodes = np.zeros(num_lanes, np.int64)
+        self._reports_success = False
+        self._pipes: list[Connection] = []
+        self._processes: list[Any] = []
+        chunks = np.array_split(np.arange(num_lanes), min(num_workers, num_lanes))
+        self._bounds = [(int(chunk[0]), len(chunk)) for chunk in chunks]
+        pickled = cloudpickle.dumps(factory)
+        try:
+            for first_lane, size in self._bounds:
+                self._start(_context(context), pickled, first_lane, size)
+            hellos = self._receive()
+        except BaseException:
+            self.close()
+            raise
+        self.spec = hellos[0][0]
+        self.tasks: tuple[str, ...] = sum((tasks for _, tasks in hellos), ())
+
+    @property
+    def episodes(self) -> Array:
+        """Rollouts begun per lane [N], read-only; assign a whole array to resume."""
+        return read_only(self._episodes)
+
+    @episodes.setter
+    def episodes(self, episodes: Array) -> None:
+        self._episodes = checked_episodes(episodes, self.num_lanes)
+        self._ask("episodes", self._chunked(self._episodes))
+
+    def reset(self) -> Timestep:
+        rows = self._join(self._ask("reset"))
+        self._episodes += 1
+        return rows
+
+    def step(self, action: Array) -> Step:
+        if len(action) != self.num_lanes:
+            raise ValueError(f"expected {self.num_lanes} actions, one a lane, got {len(action)}")
+        steps: list[Step] = self._ask("step", self._chunked(np.asarray(action)))
+        rows = self._join([step.rows for step in steps])
+        self._episodes += rows.time == 0
+        finals = [step.final for step in steps if step.final is not None]
+        if not finals:
+            return Step(rows)
+        lanes = [
+            first_lane + step.final_lanes
+            for (first_lane, _), step in zip(self._bounds, steps, strict=True)
+        ]
+        return Step(rows, self._join(finals), np.concatenate(lanes))
+
+    def render(self) -> Array:
+        self._send(0, ("render", ()))
+        frame: Array = self._receive_one(0)
+        return frame
+
+    def close(self) -> None:
+        """End all workers: a closed pipe asks them, then they are made to."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(2.0)
+            for stop in (process.terminate, process.kill):
+                if process.is_alive():
+                    stop()
+                    process.join(2.0)
+        self._pipes, self._processes = [], []
+
+    def _start(self, context: Any, pickled: bytes, first_lane: int, size: int) -> None:
+        ours, theirs = context.Pipe()
+        process = context.Process(
+            target=serve, args=(theirs, pickled, first_lane, size), daemon=True
+        )
+        self._pipes.append(ours)
+        try:
+            process.start()
+        finally:
+            theirs.close()
+        self._processes.append(process)
+
+    def _chunked(self, values: Array) -> list[tuple[Any, ...]]:
+        return [(values[first : first + size],) for first, size in self._bounds]
+
+    def _ask(self, method: str, arguments: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        """Send to all, then receive from all, so that the workers work at the same time."""
+        if not self._pipes:
+            raise RuntimeError("the workers are closed; make a new vector")
+        for worker in range(len(self._pipes)):
+            self._send(worker, (method, arguments[worker] if arguments else ()))
+        return self._receive()
+
+    def _send(self, worker: int, message: tuple[str, tuple[Any, ...]]) -> None:
+        try:
+            self._pipes[worker].send(message)
+        except OSError:
+            self._fail(worker)
+
+    def _receive(self) -> list[Any]:
+        return [self._receive_one(worker) for worker in range(len(self._pipes))]
+
+    def _receive_one(self, worker: int) -> Any:
+        pipe, process = self._pipes[worker], self._processes[worker]
+        try:
+            ready = wait([pipe, process.sentinel])
+            if pipe not in ready and not pipe.poll():
+                self._fail(worker)
+            report, result = pipe.recv()
+        except (EOFError, OSError):
+            self._fail(worker)
+        if report:
+            self._fail(worker, report)
+        return result
+
+    def _fail(self, worker: int, report: str = "") -> None:
+        first, size = self._bounds[worker]
+        process = self._processes[worker]
+        if not report:
+            process.join(1.0)
+        self.close()
+        where = f"environment worker {worker} (lanes {first}..{first + size - 1})"
+        if report:
+            raise RuntimeError(f"{where} raised an exception:\n{report}")
+        raise RuntimeError(
+            f"{where} died with exit code {process.exitcode}: it was killed (out of memory?) or "
+            "crashed in native code; try --env.num-workers 0 to see it happen in this process"
+        )
+
+    def _join(self, parts: Sequence[Timestep]) -> Timestep:
+        self._reports_success |= any(part.success is not None for part in parts)
+        if self._reports_success:
+            parts = [
+                part
+                if part.success is not None
+                else replace(part, success=np.zeros(len(part), np.bool_))
+                for part in parts
+            ]
+        return _concatenate(parts)
+
+
+def _concatenate(parts: Sequence[Timestep]) -> Timestep:
+    columns: dict[str, Any] = {
+        "obs": {key: np.concatenate([part.obs[key] for part in parts]) for key in parts[0].obs}
+    }
+    for field in fields(Timestep):
+        values = [getattr(part, field.name) for part in parts]
+        if field.name != "obs":
+            columns[field.name] = None if values[0] is None else np.concatenate(values)
+    return Timestep(**columns)
+
+
+def _context(name: str | None) -> Any:
+    if name is None:
+        name = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    if name == "fork":
+        raise ValueError(
+            "expected the context 'forkserver' or 'spawn', got 'fork', which would copy torch's "
+            "locks in whatever state they are"
+        )
+    context = multiprocessing.get_context(name)
+    if name == "forkserver":
+        context.set_forkserver_preload([serve.__module__])
+    return context

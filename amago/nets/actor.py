@@ -1,0 +1,48 @@
+"""State → one action distribution per discount."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from amago.nets.distributions import ActionDistribution, FlooredCategorical, TanhGaussian
+from amago.nets.layers import mlp
+from amago.nets.settings import HeadSettings
+from amago.types import ActionSpec
+
+
+class Actor(nn.Module):
+    """One MLP whose output layer holds the policies of all discounts."""
+
+    def __init__(
+        self, state_dim: int, action: ActionSpec, num_discounts: int, settings: HeadSettings
+    ) -> None:
+        super().__init__()
+        self.action, self.num_discounts = action, num_discounts
+        self.floor = settings.probability_floor
+        self.width = action.size if action.kind == "discrete" else 2 * action.size
+        self.trunk = mlp((state_dim, *settings.actor_hidden), activate_last=True)
+        self.out = nn.Linear(settings.actor_hidden[-1], num_discounts * self.width)
+
+    def forward(
+        self, state: Float[Tensor, "M D"], mask: Bool[Tensor, "M A"] | None = None
+    ) -> ActionDistribution:
+        """Distributions over [M, G, A]."""
+        parameters = self.out(self.trunk(state)).unflatten(-1, (self.num_discounts, self.width))
+        return self._distribution(parameters, None if mask is None else mask[:, None])
+
+    def at_discount(
+        self, state: Float[Tensor, "N D"], index: int, mask: Bool[Tensor, "N A"] | None = None
+    ) -> ActionDistribution:
+        """The policy of one discount alone, over [N, A]: what acting needs."""
+        rows = slice(index * self.width, (index + 1) * self.width)
+        parameters = F.linear(self.trunk(state), self.out.weight[rows], self.out.bias[rows])
+        return self._distribution(parameters, mask)
+
+    def _distribution(self, parameters: Tensor, mask: Tensor | None) -> ActionDistribution:
+        if self.action.kind == "discrete":
+            if mask is not None:
+                mask = mask.expand(parameters.shape)
+            return FlooredCategorical(parameters, self.floor, mask)
+        return TanhGaussian(parameters)

@@ -1,0 +1,109 @@
+"""Action distributions over the last dimension, for any leading dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+LOG_STD_RANGE = (-5.0, 2.0)
+ACTION_CLAMP = 0.99
+"""Continuous actions are pulled inside ±this before tanh is inverted."""
+
+
+class ActionDistribution(Protocol):
+    """Rows of `prev_action` are its samples: one-hots, or vectors in [-1, 1]."""
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor: ...
+
+    def mode(self) -> Tensor: ...
+
+    def log_prob(self, action: Tensor) -> Tensor: ...
+
+    def entropy(self) -> Tensor: ...
+
+
+class FlooredCategorical:
+    """p = (1 - n·f)·softmax + f over the n allowed actions, 0 elsewhere."""
+
+    def __init__(
+        self,
+        logits: Float[Tensor, "*rows A"],
+        floor: float = 0.0,
+        mask: Bool[Tensor, "*rows A"] | None = None,
+    ) -> None:
+        size = logits.shape[-1]
+        floor = min(floor, 0.1 / size)
+        if mask is None:
+            self.probs = torch.softmax(logits, -1)
+            if floor:
+                self.probs = (1.0 - size * floor) * self.probs + floor
+        else:
+            # A row that allows nothing cannot be obeyed: it counts as all allowed.
+            allowed = mask | ~mask.any(-1, keepdim=True)
+            soft = torch.softmax(logits.masked_fill(~allowed, -torch.inf), -1)
+            count = allowed.sum(-1, keepdim=True)
+            self.probs = torch.where(allowed, (1.0 - count * floor) * soft + floor, 0.0)
+        self._logits = logits if mask is None and not floor else None
+
+    def log_probs(self) -> Float[Tensor, "*rows A"]:
+        if self._logits is not None:
+            return torch.log_softmax(self._logits, -1)
+        return self.probs.clamp(min=torch.finfo(self.probs.dtype).tiny).log()
+
+    def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
+        cumulative = self.probs.detach().cumsum(-1)
+        uniform = torch.rand(
+            cumulative.shape[:-1], generator=generator, dtype=cumulative.dtype,
+            device=cumulative.device,
+        )  # fmt: skip
+        # Scaling by the last entry keeps rounding from choosing an action past the end.
+        index = (cumulative <= (uniform * cumulative[..., -1])[..., None]).sum(-1)
+        return F.one_hot(index, self.probs.shape[-1]).to(self.probs.dtype)
+
+    def mode(self) -> Float[Tensor, "*rows A"]:
+        return F.one_hot(self.probs.argmax(-1), self.probs.shape[-1]).to(self.probs.dtype)
+
+    def log_prob(self, action: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows"]:
+        return (self.log_probs() * action).sum(-1)
+
+    def entropy(self) -> Float[Tensor, "*rows"]:
+        return -(self.probs * self.log_probs()).sum(-1)
+
+
+class TanhGaussian:
+    """tanh of a Gaussian; its log standard deviation is squashed into LOG_STD_RANGE."""
+
+    def __init__(self, parameters: Float[Tensor, "*rows twoA"]) -> None:
+        self.mean, raw = parameters.chunk(2, -1)
+        low, high = LOG_STD_RANGE
+        self.log_std = low + 0.5 * (high - low) * (torch.tanh(raw) + 1.0)
+
+    def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
+        """Reparameterised: gradients reach mean and deviation."""
+        noise = torch.randn(
+            self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
+        )
+        return torch.tanh(self.mean + self.log_std.exp() * noise)
+
+    def mode(self) -> Float[Tensor, "*rows A"]:
+        return torch.tanh(self.mean)
+
+    def log_prob(self, action: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows"]:
+        raw = torch.atanh(action.clamp(-ACTION_CLAMP, ACTION_CLAMP))
+        scaled = (raw - self.mean) * torch.exp(-self.log_std)
+        gaussian = -0.5 * scaled.square() - self.log_std - 0.5 * math.log(2 * math.pi)
+        return (gaussian - _log_tanh_slope(raw)).sum(-1)
+
+    def entropy(self) -> Float[Tensor, "*rows"]:
+        """Of the Gaussian before tanh: exact and without sampling, an upper bound."""
+        return (self.log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
+
+
+def _log_tanh_slope(x: Tensor) -> Tensor:
+    """log(1 - tanh(x)²), without cancellation."""
+    return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))

@@ -1,0 +1,106 @@
+"""Building blocks: MLPs, spectrally reparameterised layers, ensembles of MLPs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+def mlp(sizes: Sequence[int], *, activate_last: bool = False) -> nn.Sequential:
+    """Linear layers with leaky ReLUs between them."""
+    layers: list[nn.Module] = []
+    for index, (size_in, size_out) in enumerate(pairwise(sizes)):
+        layers.append(nn.Linear(size_in, size_out))
+        if activate_last or index < len(sizes) - 2:
+            layers.append(nn.LeakyReLU())
+    return nn.Sequential(*layers)
+
+
+class SigmaLinear(nn.Module):
+    """A linear layer whose weight is (γ/σ(W))·W, σ the spectral norm [σReparam].
+
+    u and v estimate the leading singular vectors; `power_iterate` refines them once per
+    learner step. They are exact at the start, so the first effective spectral norm is 1.
+    """
+
+    u: Tensor
+    v: Tensor
+
+    def __init__(self, size_in: int, size_out: int, *, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size_out, size_in))
+        nn.init.trunc_normal_(self.weight, std=0.02, a=-0.04, b=0.04)
+        self.bias = nn.Parameter(torch.zeros(size_out)) if bias else None
+        self.gain = nn.Parameter(torch.ones(()))
+        with torch.no_grad():
+            left, _, right = torch.linalg.svd(self.weight, full_matrices=False)
+        self.register_buffer("u", left[:, 0].contiguous())
+        self.register_buffer("v", right[0].contiguous())
+        self._frozen: tuple[tuple[int, ...], Tensor] | None = None
+
+    @torch.no_grad()
+    def power_iterate(self) -> None:
+        self.v.copy_(F.normalize(self.weight.mT @ self.u, dim=0))
+        self.u.copy_(F.normalize(self.weight @ self.v, dim=0))
+
+    def effective_weight(self) -> Float[Tensor, "out in"]:
+        if self.training or torch.is_grad_enabled():
+            return self._reparameterised()
+        # Acting calls this at every step with the same weights: compute them once.
+        versions = (self.weight._version, self.gain._version, self.u._version, id(self.weight))
+        if self._frozen is None or self._frozen[0] != versions:
+            self._frozen = (versions, self._reparameterised())
+        return self._frozen[1]
+
+    def _reparameterised(self) -> Tensor:
+        sigma = torch.dot(self.u, self.weight @ self.v)
+        return self.weight * (self.gain / sigma)
+
+    def forward(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
+        return F.linear(x, self.effective_weight(), self.bias)
+
+
+def power_iterate(module: nn.Module) -> None:
+    """One power iteration of every reparameterised layer inside a module."""
+    for layer in module.modules():
+        if isinstance(layer, SigmaLinear):
+            layer.power_iterate()
+
+
+class EnsembleLinear(nn.Module):
+    """C independent linear layers as one batched matrix product."""
+
+    def __init__(self, members: int, size_in: int, size_out: int) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(size_in)
+        self.weight = nn.Parameter(torch.empty(members, size_in, size_out).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(members, 1, size_out).uniform_(-bound, bound))
+
+    def parameters_of(
+        self, members: Int[Tensor, " chosen"] | None, detach: bool
+    ) -> tuple[Tensor, Tensor]:
+        weight: Tensor = self.weight.detach() if detach else self.weight
+        bias: Tensor = self.bias.detach() if detach else self.bias
+        if members is not None:
+            weight, bias = weight[members], bias[members]
+        return weight, bias
+
+    def forward(
+        self,
+        x: Float[Tensor, "C M in"],
+        members: Int[Tensor, " C"] | None = None,
+        detach: bool = False,
+    ) -> Float[Tensor, "C M out"]:
+        weight, bias = self.parameters_of(members, detach)
+        return torch.baddbmm(bias, x, weight)
+
+
+def symlog(x: Tensor) -> Tensor:
+    """sign(x)·log(1 + |x|): keeps huge and tiny numbers on one scale."""
+    return torch.sign(x) * torch.log1p(torch.abs(x))

@@ -1,0 +1,45 @@
+"""No memory at all: the "w/o Memory" ablation."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from amago.nets.layers import mlp
+from amago.nets.memory.interface import Memory
+from amago.nets.settings import FeedforwardSettings
+
+
+class FeedforwardMemory(Memory):
+    """A residual MLP over the current row."""
+
+    def __init__(self, input_dim: int, settings: FeedforwardSettings) -> None:
+        super().__init__()
+        width = settings.width
+        self.embed = nn.Linear(input_dim, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(settings.num_layers))
+        self.blocks = nn.ModuleList(
+            mlp((width, settings.hidden, width)) for _ in range(settings.num_layers)
+        )
+        self.final_norm = nn.LayerNorm(width)
+        self.output_dim = width
+
+    def forward(
+        self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        return self._apply_rows(x)
+
+    def initial_state(self, num_lanes: int) -> None:
+        return None
+
+    def step(
+        self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: None
+    ) -> tuple[Float[Tensor, "N D"], None]:
+        return self._apply_rows(x), None
+
+    def _apply_rows(self, x: Tensor) -> Tensor:
+        x = self.embed(x)
+        for norm, block in zip(self.norms, self.blocks, strict=True):
+            x = x + block(norm(x))
+        x = self.final_norm(x)
+        return x

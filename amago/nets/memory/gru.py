@@ -1,0 +1,41 @@
+"""A recurrent memory."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from amago.nets.memory.interface import Memory
+from amago.nets.settings import GruSettings
+
+
+class GRUMemory(Memory):
+    """Stacked GRU layers, then a linear layer and a LayerNorm."""
+
+    def __init__(self, input_dim: int, settings: GruSettings) -> None:
+        super().__init__()
+        self.gru = nn.GRU(input_dim, settings.hidden, settings.num_layers, batch_first=True)
+        self.project = nn.Linear(settings.hidden, settings.output)
+        self.norm = nn.LayerNorm(settings.output)
+        self.output_dim = settings.output
+
+    def forward(
+        self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        hidden, _ = self.gru(x)
+        states: Tensor = self.norm(self.project(hidden))
+        return states
+
+    def initial_state(self, num_lanes: int) -> Float[Tensor, "layers N hidden"]:
+        weight = self.project.weight
+        return weight.new_zeros(self.gru.num_layers, num_lanes, self.gru.hidden_size)
+
+    def step(
+        self,
+        x: Float[Tensor, "N E"],
+        time: Int[Tensor, " N"],
+        state: Float[Tensor, "layers N hidden"],
+    ) -> tuple[Float[Tensor, "N D"], Float[Tensor, "layers N hidden"]]:
+        alive = (time != 0).to(x.dtype).to(x.device)
+        hidden, state = self.gru(x[:, None], state * alive[None, :, None])
+        return self.norm(self.project(hidden[:, 0])), state

@@ -1,0 +1,50 @@
+"""How time enters the Transformer: added to the embedding, or rotated into it."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+def _angles(time: Tensor, num_pairs: int, dtype: torch.dtype) -> Tensor:
+    """time · 10000^(-i/num_pairs), in float64 so that late steps keep their phase."""
+    exponents = torch.arange(num_pairs, device=time.device, dtype=torch.float64) / num_pairs
+    angles = time.double()[..., None] * torch.pow(10_000.0, -exponents)
+    return torch.remainder(angles, 2 * torch.pi).to(dtype)
+
+
+def sinusoid(
+    time: Int[Tensor, "*rows"], size: int, dtype: torch.dtype
+) -> Float[Tensor, "*rows size"]:
+    """Fixed sines and cosines of absolute time [Vaswani et al. 2017]."""
+    angles = _angles(time, size // 2, dtype)
+    return torch.cat((angles.sin(), angles.cos()), -1)
+
+
+def rotary(
+    time: Int[Tensor, "B T"], head_dim: int, dtype: torch.dtype
+) -> tuple[Float[Tensor, "B 1 T pairs"], Float[Tensor, "B 1 T pairs"]]:
+    """Cosines and sines that rotate queries and keys of every head [RoPE]."""
+    angles = _angles(time, head_dim // 2, dtype)[:, None]
+    return angles.cos(), angles.sin()
+
+
+def rotate(
+    x: Float[Tensor, "B H T dim"], cos: Float[Tensor, "B 1 T pairs"],
+    sin: Float[Tensor, "B 1 T pairs"],
+) -> Float[Tensor, "B H T dim"]:  # fmt: skip
+    left, right = x.chunk(2, -1)
+    return torch.cat((left * cos - right * sin, left * sin + right * cos), -1)
+
+
+class LearnedPosition(nn.Module):
+    """A table with one vector per step of the horizon."""
+
+    def __init__(self, horizon: int, size: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(horizon + 1, size))
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def forward(self, time: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows size"]:
+        return self.table[time]

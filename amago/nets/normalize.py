@@ -1,0 +1,47 @@
+"""Running statistics of input features."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class RunningNormalizer(nn.Module):
+    """Per-feature mean and second moment by bias-corrected exponential averages."""
+
+    mean: Tensor
+    second: Tensor
+    mass: Tensor
+
+    def __init__(
+        self, size: int, rate: float = 1e-4, min_std: float = 1e-2, clip: float = 10.0
+    ) -> None:
+        super().__init__()
+        self.rate, self.min_std, self.clip = rate, min_std, clip
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("second", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("mass", torch.zeros((), dtype=torch.float64))
+
+    @torch.no_grad()
+    def update(self, x: Float[Tensor, "M F"]) -> None:
+        """Take in one batch of raw, valid rows."""
+        if not len(x):
+            return
+        x = x.double()
+        self.mean.lerp_(x.mean(0), self.rate)
+        self.second.lerp_(x.square().mean(0), self.rate)
+        self.mass.lerp_(torch.ones_like(self.mass), self.rate)
+
+    def statistics(self) -> tuple[Tensor, Tensor]:
+        """Bias-corrected mean and standard deviation; 0 and 1 before the first update."""
+        seen = self.mass > 0
+        mass = torch.where(seen, self.mass, torch.ones_like(self.mass))
+        mean = self.mean / mass
+        variance = torch.where(seen, self.second / mass - mean.square(), torch.ones_like(mean))
+        return mean, variance.clamp(min=0.0).sqrt().clamp(min=self.min_std)
+
+    def forward(self, x: Float[Tensor, "*rows F"]) -> Float[Tensor, "*rows F"]:
+        mean, std = self.statistics()
+        normal = (x - mean.to(x.dtype)) / std.to(x.dtype)
+        return normal.clamp(-self.clip, self.clip)

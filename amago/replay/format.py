@@ -1,0 +1,94 @@
+"""What a store says about itself, and whether that fits the one who opens it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from amago.types import EnvSpec, Trajectory
+
+STORE_VERSION = 1
+
+_KEY = struct.Struct(">cQ")
+
+
+def key_of(trajectory_id: int) -> bytes:
+    """The database key of an id; protected ids are negative and have their own namespace."""
+    if trajectory_id < 0:
+        return _KEY.pack(b"p", -trajectory_id - 1)
+    return _KEY.pack(b"t", trajectory_id)
+
+
+def id_of(key: bytes | memoryview) -> int:
+    namespace, number = _KEY.unpack(key)
+    return int(number) if namespace == b"t" else -int(number) - 1
+
+
+def spaces_of(spec: EnvSpec) -> str:
+    """The observation and action spaces of a spec, as JSON."""
+    obs = {key: asdict(value) for key, value in spec.obs.items()}
+    return json.dumps({"obs": obs, "action": asdict(spec.action)}, sort_keys=True)
+
+
+def check_version(path: object, version: int) -> None:
+    if version != STORE_VERSION:
+        raise ValueError(
+            f"expected the replay store {path} to have format {STORE_VERSION}, got format "
+            f"{version}; use the amago version that wrote it, or another path"
+        )
+
+
+def check_spaces(path: object, stored: str, spec: EnvSpec) -> None:
+    """ValueError naming every field in which the stored spaces are not those of the spec."""
+    here, there = _leaves(json.loads(spaces_of(spec))), _leaves(json.loads(stored))
+    differing = [
+        f"{name}: expected {here.get(name, 'absent')}, got {there.get(name, 'absent')}"
+        for name in sorted(here.keys() | there.keys())
+        if here.get(name) != there.get(name)
+    ]
+    if differing:
+        raise ValueError(
+            f"the replay store {path} holds trajectories of other spaces ({'; '.join(differing)}); "
+            "open it with the environment that filled it, or choose another path"
+        )
+
+
+def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= (
+            _leaves(value, f"{prefix}{name}.")
+            if isinstance(value, dict)
+            else {prefix + name: value}
+        )
+    return flat
+
+
+def check_trajectory(trajectory: Trajectory, spec: EnvSpec) -> None:
+    """ValueError when a trajectory is empty or was not made by an environment of this spec."""
+    if trajectory.num_steps < 1:
+        raise ValueError(
+            f"expected a trajectory of at least 1 step (2 rows), got {trajectory.num_steps} "
+            "steps; record the reset row and every row after it"
+        )
+    expected = {key: (np.dtype(obs.dtype), tuple(obs.shape)) for key, obs in spec.obs.items()}
+    received = {key: (value.dtype, value.shape[1:]) for key, value in trajectory.obs.items()}
+    if expected != received:
+        raise ValueError(
+            f"expected observations {_listing(expected)}, got {_listing(received)}; "
+            "record what the environment's spec declares"
+        )
+    if trajectory.prev_action.shape[1:] != (spec.action.size,):
+        raise ValueError(
+            f"expected prev_action rows of {spec.action.size} numbers, got shape "
+            f"{trajectory.prev_action.shape[1:]}; encode actions with ActionSpec.encode"
+        )
+
+
+def _listing(arrays: dict[str, tuple[Any, Any]]) -> str:
+    rows = (f"{key} {dtype} {shape}" for key, (dtype, shape) in sorted(arrays.items()))
+    return ", ".join(rows) or "none"

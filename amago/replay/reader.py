@@ -1,0 +1,202 @@
+"""Reading a trajectory store: what every process but the writer opens, as often as it likes."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+import lmdb
+import numpy as np
+from numpy.typing import NDArray
+
+from amago.replay.codec import decode, own
+from amago.replay.format import check_version, id_of, key_of
+from amago.types import Trajectory
+
+_INITIAL_MAP_BYTES = 64 << 20
+_MAX_READERS = 1024
+
+
+class TrajectoryReader:
+    """The trajectories of a store, as of the last `refresh`."""
+
+    _env: lmdb.Environment
+    _map_lock: threading.Lock
+    _closed: bool
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        if not (self._path / "data.mdb").exists():
+            raise ValueError(
+                f"expected a replay store at {path}, got no data.mdb there; "
+                "check the path, or let a TrajectoryStore create it first"
+            )
+        self._attach(readonly=True)
+        try:
+            self.refresh()
+        except BaseException:
+            self.close()
+            raise
+
+    def refresh(self, window: tuple[int, int] | None = None) -> None:
+        """Look again: the store's window, or a given one, and what was added or evicted."""
+        with self._reading() as txn:
+            if window is None:
+                lo, hi = json.loads(bytes(txn.get(b"window", b"[0, 0]", self._meta)))
+                window = (lo, hi)
+            lengths = {
+                id_of(key): int.from_bytes(value, "big") for key, value in txn.cursor(self._steps)
+            }
+        self._publish(window, lengths)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """[lo, hi): the ids that may be sampled, protected ones apart."""
+        return self._window
+
+    @property
+    def num_protected(self) -> int:
+        """Trajectories that never leave; their ids are -1, -2, ..."""
+        return self._num_protected
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Every id that may be sampled: the window in order, then the protected ones."""
+        return np.concatenate([np.arange(*self._window), -1 - np.arange(self._num_protected)])
+
+    @property
+    def lengths(self) -> Mapping[int, int]:
+        """Steps T of every trajectory on disk, by id."""
+        return MappingProxyType(self._lengths)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of all trajectories that may be sampled."""
+        return sum(self._lengths[trajectory_id] for trajectory_id in self.ids.tolist())
+
+    def __len__(self) -> int:
+        lo, hi = self._window
+        return hi - lo + self._num_protected
+
+    def read(self, trajectory_id: int) -> Trajectory:
+        """A whole trajectory; its arrays own their memory."""
+        return self._read(trajectory_id, 0, None)
+
+    def read_window(self, trajectory_id: int, start: int, num_rows: int) -> Trajectory:
+        """Rows start..start+num_rows-1 of a trajectory, without reading the others."""
+        return self._read(trajectory_id, start, start + num_rows)
+
+    def close(self) -> None:
+        """Let go of the files; a second call does nothing."""
+        # LMDB forbids a forked child to close what its parent opened.
+        if not self._closed and self._pid == os.getpid():
+            with self._map_lock:
+                self._env.close()
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _attach(self, readonly: bool) -> None:
+        data = self._path / "data.mdb"
+        size = data.stat().st_size if data.exists() else 0
+        self._pid = os.getpid()
+        self._closed = False
+        # LMDB remaps memory only while this process has no transaction open.
+        self._map_lock = threading.Lock()
+        try:
+            self._env = lmdb.open(
+                str(self._path),
+                map_size=max(_INITIAL_MAP_BYTES, size),
+                max_dbs=8,
+                max_readers=_MAX_READERS,
+                readonly=readonly,
+                metasync=False,
+            )
+        except lmdb.Error as error:
+            raise ValueError(
+                f"expected a replay store at {self._path}, got: {error} If this process, or the "
+                "one it was forked from, has it open, use that handle or spawn the process; "
+                "otherwise choose another path"
+            ) from error
+        try:
+            # Slots of killed readers would keep evicted pages from being used again.
+            self._env.reader_check()
+            self._meta, self._records, self._steps = (
+                self._env.open_db(name, create=not readonly)
+                for name in (b"meta", b"trajectories", b"steps")
+            )
+            with self._reading() as txn:
+                version = txn.get(b"format", db=self._meta)
+                if version is not None:
+                    check_version(self._path, int(bytes(version)))
+        except lmdb.NotFoundError as error:
+            self.close()
+            raise ValueError(
+                f"expected a replay store at {self._path}, got another or an unfinished LMDB "
+                "database; check the path, or wait until the writer has opened it"
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[lmdb.Transaction[memoryview]]:
+        self._check_usable()
+        with self._map_lock:
+            try:
+                txn = self._env.begin(buffers=True)
+            except lmdb.MapResizedError:  # the writer, in another process, grew the map
+                self._env.set_mapsize(0)
+                txn = self._env.begin(buffers=True)
+            with txn:
+                yield txn
+
+    def _read(self, trajectory_id: int, start: int, stop: int | None) -> Trajectory:
+        with self._reading() as txn:
+            record = txn.get(key_of(trajectory_id), db=self._records)
+            if record is None:
+                raise ValueError(
+                    f"expected the id of a trajectory on disk, in {self._window} or in "
+                    f"[{-self._num_protected}, 0), got {trajectory_id}; it may have been evicted: "
+                    "call refresh() and take ids from .ids"
+                )
+            return own(decode(record, start, stop))
+
+    def _publish(self, window: tuple[int, int], lengths: dict[int, int]) -> None:
+        lo, hi = window
+        missing = [i for i in range(lo, hi) if i not in lengths]
+        if not 0 <= lo <= hi or missing:
+            received = f"{len(missing)} missing, the first is {missing[0]}" if missing else "that"
+            raise ValueError(
+                f"expected every trajectory of the window [{lo}, {hi}) in {self._path}, got "
+                f"{received}; resume from a checkpoint that was made with this store, or "
+                "start anew with window=(0, 0)"
+            )
+        self._lengths = lengths
+        self._window = (lo, hi)
+        self._num_protected = sum(trajectory_id < 0 for trajectory_id in lengths)
+
+    def _check_usable(self) -> None:
+        if self._pid != os.getpid():
+            raise RuntimeError(
+                f"the replay store {self._path} was opened by process {self._pid} and cannot be "
+                "used across fork; start this process with the spawn method, and call "
+                "TrajectoryStore.open_readonly in it"
+            )
+        if self._closed:
+            raise RuntimeError(f"the replay store {self._path} is closed; open it again")

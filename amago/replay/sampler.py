@@ -1,0 +1,99 @@
+"""Batches for the learner: pick trajectories, relabel, cut windows, collate, ahead of time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amago.replay.collate import collate
+from amago.replay.reader import TrajectoryReader
+from amago.replay.window import cut, draw_window
+from amago.types import Batch, Trajectory
+
+Transform = Callable[[Trajectory, np.random.Generator], Trajectory]
+
+
+class Sampler:
+    """Uniform windows of uniform trajectories, a function of (seed, update, store window)."""
+
+    def __init__(
+        self,
+        store: TrajectoryReader,
+        batch_size: int,
+        context_length: int,
+        seed: int,
+        transform: Transform | None = None,
+        full_length: bool = False,
+    ) -> None:
+        """`transform` sees whole trajectories; `full_length` pads every batch to L+1 rows."""
+        for name, value, least in (
+            ("batch_size", batch_size, 1),
+            ("context_length", context_length, 1),
+            ("seed", seed, 0),
+        ):
+            if value < least:
+                raise ValueError(f"expected {name} of at least {least}, got {value}; raise it")
+        self._store, self._batch_size, self._context_length = store, batch_size, context_length
+        self._seed, self._transform = seed, transform
+        self._num_rows = context_length + 1 if full_length else None
+
+    def batch(self, update_index: int) -> Batch:
+        """The batch of one update, from the store as it is now."""
+        return self._make(update_index, self._ids())
+
+    def batches(self, start: int, stop: int, prefetch: int = 0) -> Generator[Batch, None, None]:
+        """The batches of updates start..stop-1, in order, up to `prefetch` of them made ahead.
+
+        The store's window is that of this call, whatever is appended meanwhile; evict only
+        when the iterator is done.
+        """
+        if prefetch < 0:
+            raise ValueError(f"expected a prefetch of 0 or more batches, got {prefetch}; raise it")
+        ids = self._ids()
+        if prefetch == 0:
+            return (self._make(update_index, ids) for update_index in range(start, stop))
+        return self._ahead(range(start, stop), ids, prefetch)
+
+    def _ahead(
+        self, updates: range, ids: NDArray[np.int64], prefetch: int
+    ) -> Generator[Batch, None, None]:
+        pending: deque[Future[Batch]] = deque()
+        with ThreadPoolExecutor(1, "amago-sampler") as pool:
+            try:
+                for update_index in updates:
+                    pending.append(pool.submit(self._make, update_index, ids))
+                    if len(pending) > prefetch:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _make(self, update_index: int, ids: NDArray[np.int64]) -> Batch:
+        rng = np.random.default_rng((self._seed, update_index))
+        picks = ids[rng.integers(len(ids), size=self._batch_size)].tolist()
+        starts, windows = zip(*(self._window(pick, rng) for pick in picks), strict=True)
+        return collate(windows, starts, self._num_rows)
+
+    def _window(self, trajectory_id: int, rng: np.random.Generator) -> tuple[int, Trajectory]:
+        if self._transform is None:
+            num_steps = self._store.lengths[trajectory_id]
+            start, rows = draw_window(num_steps, self._context_length, rng)
+            return start, self._store.read_window(trajectory_id, start, rows)
+        trajectory = self._transform(self._store.read(trajectory_id), rng)
+        start, rows = draw_window(trajectory.num_steps, self._context_length, rng)
+        return start, cut(trajectory, start, start + rows)
+
+    def _ids(self) -> NDArray[np.int64]:
+        ids = self._store.ids
+        if len(ids) == 0:
+            raise ValueError(
+                "expected at least 1 trajectory to sample from, got an empty store; "
+                "collect before learning, or point to a store that has been filled"
+            )
+        return ids

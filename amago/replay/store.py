@@ -1,0 +1,179 @@
+"""The trajectory store: rollouts on disk, first in first out, in one LMDB environment.
+
+What survives. A commit is written to the operating system before `append` returns, so a
+killed process loses nothing that was appended. Data pages are flushed at every commit
+and the page that names the newest transaction is not (MDB_NOMETASYNC): a power cut can
+undo the last commit but never damages the store. After `sync` nothing before it can be
+lost; a checkpoint is written after `sync`, hence never refers to a lost trajectory.
+MDB_NOSYNC would be cheaper and may corrupt the whole file at a power cut. Median commit of one
+/ of 24 trajectories of 25 kB on ext4 on a virtual disk: full sync 0.61 / 1.7 ms, without
+meta sync 0.42 / 1.0 ms, without any sync 0.03 / 0.3 ms.
+
+What leaves. `append` moves the logical window [lo, hi); records below lo stay on disk
+until `evict`, which the training loop calls once a checkpoint with that lo is durable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import lmdb
+
+from amago.replay.codec import encode
+from amago.replay.format import (
+    STORE_VERSION,
+    check_spaces,
+    check_trajectory,
+    key_of,
+    spaces_of,
+)
+from amago.replay.guard import WriterLock, check_place
+from amago.replay.reader import TrajectoryReader
+from amago.types import EnvSpec, Trajectory
+
+
+class TrajectoryStore(TrajectoryReader):
+    """The one writer of a store; sampling reads it like any reader."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        spec: EnvSpec,
+        capacity: int,
+        window: tuple[int, int] | None = None,
+    ) -> None:
+        """Open or create; `window` is that of the checkpoint resumed, (0, 0) to start anew."""
+        if capacity < 1:
+            raise ValueError(f"expected a capacity of at least 1 trajectory, got {capacity}")
+        self._path, self._spec, self._capacity = Path(path), spec, capacity
+        self._write_lock = threading.RLock()
+        check_place(self._path.resolve())
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._writer = WriterLock(self._path)
+        try:
+            self._attach(readonly=False)
+        except BaseException:
+            self._writer.release()
+            raise
+        try:
+            self._describe()
+            self.refresh(window)
+            self._resume()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open_readonly(cls, path: str | Path) -> TrajectoryReader:
+        """A reader, for any process; it sees later commits after `refresh`."""
+        return TrajectoryReader(path)
+
+    def append(self, trajectories: Sequence[Trajectory]) -> None:
+        """Commit trajectories under the next ids, all or none; the oldest leave the window."""
+        with self._write_lock:
+            lo, hi = self._window
+            stop = hi + len(trajectories)
+            window = (max(lo, stop - self._capacity), stop)
+            self._put(range(hi, stop), trajectories, window)
+            self._window = window
+
+    def append_protected(self, trajectories: Sequence[Trajectory]) -> None:
+        """Commit trajectories that never leave and do not count towards the capacity."""
+        with self._write_lock:
+            start = self._num_protected
+            stop = start + len(trajectories)
+            self._put([-1 - n for n in range(start, stop)], trajectories, self._window)
+            self._num_protected = stop
+
+    def evict(self) -> None:
+        """Delete what lies below the window; call once a checkpoint of this window is durable."""
+        with self._write_lock:
+            lo, _ = self._window
+            self._delete([i for i in self._lengths if 0 <= i < lo])
+
+    def sync(self) -> None:
+        """Make everything appended so far survive a power cut."""
+        self._check_usable()
+        self._env.sync(True)
+
+    def close(self) -> None:
+        super().close()
+        self._writer.release()
+
+    def _describe(self) -> None:
+        """Write the metadata of a new store, or check that of an existing one."""
+        with self._reading() as txn:
+            spaces = txn.get(b"spaces", db=self._meta)
+            stored = None if spaces is None else bytes(spaces).decode()
+        if stored is not None:
+            return check_spaces(self._path, stored, self._spec)
+
+        def write(txn: lmdb.Transaction) -> None:
+            txn.put(b"format", str(STORE_VERSION).encode(), db=self._meta)
+            txn.put(b"spaces", spaces_of(self._spec).encode(), db=self._meta)
+
+        self._commit(write)
+        self.sync()
+        for directory in (self._path, self._path.absolute().parent):
+            _sync_directory(directory)
+
+    def _resume(self) -> None:
+        """Forget ids from hi on, and narrow the window to the capacity."""
+        lo, hi = self._window
+        self._window = (max(lo, hi - self._capacity), hi)
+        self._delete([i for i in self._lengths if i >= hi])
+
+    def _put(
+        self, ids: Iterable[int], trajectories: Sequence[Trajectory], window: tuple[int, int]
+    ) -> None:
+        self._check_usable()
+        for trajectory in trajectories:
+            check_trajectory(trajectory, self._spec)
+        lengths = dict(zip(ids, (t.num_steps for t in trajectories), strict=True))
+        records = [encode(trajectory) for trajectory in trajectories]
+
+        def write(txn: lmdb.Transaction) -> None:
+            for (trajectory_id, length), record in zip(lengths.items(), records, strict=True):
+                key = key_of(trajectory_id)
+                txn.put(key, record, db=self._records)
+                txn.put(key, length.to_bytes(8, "big"), db=self._steps)
+            txn.put(b"window", json.dumps(window).encode(), db=self._meta)
+
+        if lengths:
+            self._commit(write)
+            self._lengths.update(lengths)
+
+    def _delete(self, ids: Sequence[int]) -> None:
+        def write(txn: lmdb.Transaction) -> None:
+            for trajectory_id in ids:
+                txn.delete(key_of(trajectory_id), db=self._records)
+                txn.delete(key_of(trajectory_id), db=self._steps)
+            txn.put(b"window", json.dumps(self._window).encode(), db=self._meta)
+
+        self._commit(write)
+        for trajectory_id in ids:
+            del self._lengths[trajectory_id]
+
+    def _commit(self, write: Callable[[lmdb.Transaction], None]) -> None:
+        """Run one write transaction, again with a larger map where it was full."""
+        self._check_usable()
+        while True:
+            try:
+                with self._env.begin(write=True) as txn:
+                    write(txn)
+                return
+            except lmdb.MapFullError:
+                with self._map_lock:
+                    self._env.set_mapsize(2 * self._env.info()["map_size"])
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,156 @@
+"""The panels of a figure: each draws one aspect of a run on its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amago.report.runs import Run
+
+# matplotlib takes half a second to import: only the functions that draw may import it.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's colours for colour-blind readers, without their yellow, too pale on white."""
+FAINT = "#9DB8CC"
+REFERENCE_STYLES = {"oracle": ("#000000", "--"), "random": ("#777777", ":")}
+
+
+def draw_return(axes: Axes, run: Run) -> None:
+    axes.plot(*series(run, "rollout/return"), color=FAINT, linewidth=1.0, label="training")
+    steps, values = series(run, "eval/return_mean")
+    _, spreads = series(run, "eval/return_std")
+    _, episodes = series(run, "eval/episodes")
+    axes.plot(steps, values, color=PALETTE[0], marker="o", markersize=3, label="evaluation")
+    if len(spreads) == len(episodes) == len(values):
+        error = 2.0 * spreads / np.sqrt(np.maximum(episodes, 1.0))
+        axes.fill_between(steps, values - error, values + error, color=PALETTE[0], alpha=0.2,
+                          linewidth=0, label="± 2 standard errors")  # fmt: skip
+    label_steps(axes, "Return", "return per rollout")
+
+
+def draw_success(axes: Axes, run: Run) -> None:
+    axes.plot(*series(run, "rollout/success"), color=FAINT, linewidth=1.0, label="training")
+    axes.plot(*series(run, "eval/success_rate"), color=PALETTE[2], marker="o", markersize=3,
+              label="evaluation")  # fmt: skip
+    axes.set_ylim(-0.03, 1.03)
+    label_steps(axes, "Success", "share of rollouts")
+
+
+def draw_adaptation(axes: Axes, run: Run, references: Mapping[str, Sequence[float]]) -> None:
+    curves = adaptation(run)
+    styles: list[dict[str, Any]] = [
+        {"color": PALETTE[4], "marker": "s", "linestyle": "--"},
+        {"color": PALETTE[0], "marker": "o", "linewidth": 2.4},
+    ]
+    for (name, blocks), style in zip(curves, styles[-len(curves) :], strict=True):
+        axes.plot(range(1, len(blocks) + 1), blocks, label=name, markersize=4, **style)
+    draw_references(axes, references)
+    label_tenths(axes, "Adaptation within a rollout")
+
+
+def draw_losses(axes: Axes, run: Run) -> None:
+    curves = {key.removeprefix("loss/"): series(run, key) for key in keys(run, "loss/")}
+    for (name, (steps, values)), color in zip(curves.items(), cycle(PALETTE), strict=False):
+        axes.plot(steps, values, color=color, linewidth=1.2, label=name)
+    sizes = np.abs(np.concatenate([values for _, values in curves.values()]))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    if sizes.size:
+        # Losses differ by orders of magnitude and may be negative: linear only around zero.
+        axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(np.quantile(sizes, 0.2))))
+    label_steps(axes, "Losses", "loss (symmetric log scale)")
+
+
+def draw_entropy(axes: Axes, run: Run) -> None:
+    axes.plot(*series(run, "policy/entropy"), color=PALETTE[3])
+    label_steps(axes, "Policy entropy", "entropy (nats)")
+
+
+def draw_values(axes: Axes, run: Run) -> None:
+    names = sorted(keys(run, "value/q"), key=discount)
+    # Runs learn up to 20 discounts: the shortest, the middle and the longest tell the story.
+    chosen = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))
+    for key, color in zip(chosen, PALETTE, strict=False):
+        axes.plot(*series(run, key), color=color, label=key.removeprefix("value/"))
+    label_steps(axes, "Value estimates (by discount)", "scaled discounted return")
+
+
+def draw_references(axes: Axes, references: Mapping[str, Sequence[float]]) -> None:
+    """What known policies earn per tenth of the horizon."""
+    for name, blocks in references.items():
+        color, style = REFERENCE_STYLES.get(name, ("#777777", "-."))
+        tenths = range(1, len(blocks) + 1)
+        axes.plot(tenths, blocks, color=color, linestyle=style, linewidth=1.5, label=name)
+
+
+def series(run: Run, key: str) -> tuple[Floats, Floats]:
+    """Environment steps and values of one metric, where it was logged."""
+    rows = [row for row in run.metrics if row.get(key) is not None]
+    steps = np.array([row["env_steps"] for row in rows], np.float64)
+    return steps, np.array([row[key] for row in rows], np.float64)
+
+
+def keys(run: Run, prefix: str) -> list[str]:
+    """The metrics whose path begins with a prefix, in the order in which they were logged."""
+    items = (item for row in run.metrics for item in row.items())
+    return list(
+        dict.fromkeys(k for k, value in items if k.startswith(prefix) and value is not None)
+    )
+
+
+def discount(key: str) -> float:
+    """The number behind the @ of a metric's path, to sort by."""
+    try:
+        return float(key.partition("@")[2])
+    except ValueError:
+        return 0.0
+
+
+def adaptation(run: Run) -> list[tuple[str, Floats]]:
+    """Return per tenth of the horizon: of the first evaluation, where known, and of the last."""
+    found = [
+        (f"evaluation at epoch {row['epoch']}", row["eval/return_per_block"])
+        for row in run.metrics
+        if row.get("eval/return_per_block")
+    ]
+    final = (run.result or {}).get("return_per_block")
+    if final:
+        found.append(("final evaluation", final))
+    ends = [found[0], found[-1]] if len(found) > 1 else found
+    return [(name, np.array(blocks, np.float64)) for name, blocks in ends]
+
+
+def label_steps(axes: Axes, title: str, unit: str) -> None:
+    """Title and axes of a curve over training."""
+    from matplotlib.ticker import EngFormatter
+
+    axes.set(title=title, xlabel="environment steps", ylabel=unit)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def label_tenths(axes: Axes, title: str) -> None:
+    """Title and axes of an adaptation curve."""
+    axes.set(title=title, xlabel="tenth of the horizon", ylabel="return per tenth")
+    axes.set_xticks(range(1, 11))
+
+
+def finish(axes: Axes, legend_below: bool = False) -> None:
+    """The look that all panels share; long legends go below, where they hide no curve."""
+    axes.grid(True, color="#DDDDDD", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.title.set_fontsize(11)
+    if not axes.get_legend_handles_labels()[1]:
+        return
+    if legend_below:
+        axes.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14),
+                    ncols=2)  # fmt: skip
+    else:
+        axes.legend(fontsize=8, framealpha=0.85)

@@ -1,0 +1,124 @@
+"""Run folders, read back as plain records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder says about itself; `result` is None until the run is complete."""
+
+    name: str
+    path: Path
+    preset: str
+    seed: int
+    config: Row
+    git_commit: str | None
+    metrics: list[Row]
+    timing: list[Row]
+    result: Row | None
+
+    @property
+    def evaluations(self) -> list[Row]:
+        """The epochs that were evaluated, in order."""
+        return [row for row in self.metrics if row.get("eval/return_mean") is not None]
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall time so far over all sessions; None when nothing was timed yet."""
+        if self.result is not None and self.result.get("seconds") is not None:
+            return float(self.result["seconds"])
+        if not self.timing:
+            return None
+        return float(sum(row.get("seconds", 0.0) for row in self.timing))
+
+
+def read_run(path: str | Path) -> Run:
+    """One run folder, finished or still growing."""
+    folder = Path(path)
+    if not (folder / "config.json").is_file():
+        raise ValueError(
+            f"expected a run folder with a config.json, got {str(folder)!r}; "
+            "give the folder that `amago train` printed, such as runs/NAME"
+        )
+    header = _read_object(folder / "config.json")
+    missing = sorted({"preset", "seed", "config"} - set(header))
+    if missing:
+        raise ValueError(
+            f"expected preset, seed and config in {folder / 'config.json'}, "
+            f"missing: {', '.join(missing)}; the file was not written by `amago train`"
+        )
+    result = folder / "result.json"
+    return Run(
+        name=folder.resolve().name,
+        path=folder,
+        preset=str(header["preset"]),
+        seed=int(header["seed"]),
+        config=header["config"],
+        git_commit=header.get("git_commit"),
+        metrics=read_jsonl(folder / "metrics.jsonl"),
+        timing=read_jsonl(folder / "timing.jsonl"),
+        result=_read_object(result) if result.is_file() else None,
+    )
+
+
+def read_jsonl(path: Path) -> list[Row]:
+    """The rows of a file that may still be growing, one per epoch; none if there is no file."""
+    if not path.is_file():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    rows: list[Row] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(json.loads(line))
+        except ValueError as error:
+            # A writer that is still at work, or was killed, leaves half a line at the very end.
+            if number == len(lines):
+                break
+            raise ValueError(
+                f"expected one JSON object per line in {path}, line {number} is none ({error}); "
+                "delete that line to read the rest"
+            ) from error
+    # A run that resumed from an older checkpoint may have repeated epochs: the later row counts.
+    by_epoch = {row.get("epoch", -1 - index): row for index, row in enumerate(rows)}
+    return list(by_epoch.values())
+
+
+def find_runs(root: str | Path) -> dict[str, list[Run]]:
+    """The runs of a sweep by group, the name of the folder around the seeds."""
+    folders = [config.parent for config in sorted(Path(root).glob("*/seed-*/config.json"))]
+    if not folders:
+        raise ValueError(
+            f"expected run folders {Path(root)}/GROUP/seed-N, found none; "
+            "give the root folder of an `amago sweep`"
+        )
+    groups: dict[str, list[Run]] = {}
+    for folder in folders:
+        groups.setdefault(folder.parent.name, []).append(read_run(folder))
+    return {group: sorted(runs, key=lambda run: run.seed) for group, runs in groups.items()}
+
+
+def label(group: str) -> str:
+    """A group's folder name as people read it: t-maze__memory=gru becomes t-maze, memory=gru."""
+    return group.replace("__", ", ")
+
+
+def _read_object(path: Path) -> Row:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"expected JSON in {path}, got something else ({error}); "
+            "restore the file, or remove the run and start it again"
+        ) from error
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object in {path}, got {type(value).__name__}")
+    return value

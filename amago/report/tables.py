@@ -1,0 +1,178 @@
+"""Results as terminal tables, and as the plain rows behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from amago.report.runs import Row, Run, label
+from amago.report.statistics import (
+    bootstrap_interval,
+    final_window_mean,
+    interquartile_mean,
+    maximum,
+)
+
+BAR_CELLS = 36
+
+
+def evaluation_table(result: Mapping[str, Any]) -> Table:
+    """The evaluation that ended a run."""
+    table = Table(title="Evaluation", title_justify="left", show_header=False, box=box.SIMPLE_HEAD)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    if result.get("preset"):
+        table.add_row("run", f"{result['preset']}, seed {result.get('seed')}")
+    spread = _number(result.get("return_std"))
+    table.add_row("return", f"{_number(result.get('return_mean'))} ± {spread}")
+    if result.get("success_rate") is not None:
+        table.add_row("success", f"{100 * result['success_rate']:.1f}%")
+    table.add_row("rollouts", f"{result.get('episodes', '–')}")
+    if result.get("epochs") is not None:
+        table.add_row("epochs", f"{result['epochs']}")
+    if result.get("seconds") is not None:
+        table.add_row("minutes", f"{result['seconds'] / 60:.1f}")
+    return table
+
+
+def adaptation_bars(
+    return_per_block: Sequence[float],
+    reference: Sequence[float] | None = None,
+    reference_name: str = "oracle",
+) -> Table:
+    """The adaptation curve as bars, one per tenth of the horizon, │ where the reference is."""
+    scale = [0.0, *return_per_block, *(reference or ())]
+    low, high = min(scale), max(scale)
+    cells_per_unit = BAR_CELLS / (high - low) if high > low else 0.0
+    table = Table(title="Adaptation: return per tenth of the horizon", box=box.SIMPLE_HEAD)
+    table.title_justify = "left"
+    table.add_column("tenth", justify="right")
+    table.add_column("", min_width=BAR_CELLS + 1, no_wrap=True)
+    table.add_column("return", justify="right", no_wrap=True)
+    if reference is not None:
+        table.add_column(f"│ {reference_name}", no_wrap=True, justify="right")
+        table.add_column("share", justify="right")
+    for index, value in enumerate(return_per_block):
+        zero, end = (round((number - low) * cells_per_unit) for number in (0.0, value))
+        bar = Text(" " * (BAR_CELLS + 1))
+        bar = _paint(bar, range(min(zero, end), max(zero, end)), "█", "cyan")
+        compared: list[str] = []
+        if reference is not None:
+            goal = reference[index]
+            mark = round((goal - low) * cells_per_unit)
+            bar = _paint(bar, range(mark, mark + 1), "│", "yellow")
+            compared = [_number(goal), f"{100 * value / goal:.0f}%" if goal > 0 else "–"]
+        table.add_row(str(index + 1), bar, _number(value), *compared)
+    return table
+
+
+def sweep_rows(groups: Mapping[str, Sequence[Run]]) -> list[Row]:
+    """One plain row per group; None where a number is not known yet."""
+    return [_sweep_row(group, runs) for group, runs in groups.items()]
+
+
+def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
+    """The scores of a sweep over seeds, one line per group."""
+    rows = sweep_rows(groups)
+    table = Table(
+        title="Sweep: evaluation return, means over seeds",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        pad_edge=False,
+        caption="final window: last tenth of the evaluations; best: best evaluation of each seed; "
+        "final: the evaluation that ended the run; min: minutes per run",
+        caption_justify="left",
+    )
+    table.add_column("group", overflow="fold")
+    table.add_column("seeds", justify="right")
+    table.add_column("final window\nand per seed", justify="right")
+    table.add_column("best", justify="right", no_wrap=True)
+    table.add_column("IQM, 95%\ninterval", justify="right", no_wrap=True)
+    table.add_column("final", justify="right", no_wrap=True)
+    with_success = any(row["success_rate"] is not None for row in rows)
+    if with_success:
+        table.add_column("success", justify="right")
+    table.add_column("min", justify="right")
+    for row in rows:
+        count, complete = len(row["seeds"]), row["complete"]
+        per_seed = " ".join(_number(value) for value in row["final_window_per_seed"])
+        cells = [
+            label(row["group"]).replace(", ", "\n"),
+            f"{count}" if complete == count else f"{complete} of {count}",
+            f"{_number(row['final_window_mean'])}\n{per_seed}",
+            _number(row["maximum"]),
+            _number(row["iqm"]) + _interval(row["iqm_low"], row["iqm_high"]),
+            _number(row["final_evaluation_mean"]),
+        ]
+        if with_success:
+            rate = row["success_rate"]
+            cells.append("–" if rate is None else f"{100 * rate:.0f}%")
+        minutes = row["minutes_per_run"]
+        table.add_row(*cells, "–" if minutes is None else f"{minutes:.1f}")
+    return table
+
+
+def _sweep_row(group: str, runs: Sequence[Run]) -> Row:
+    curves = [[float(row["eval/return_mean"]) for row in run.evaluations] for run in runs]
+    windows = [final_window_mean(curve) if curve else None for curve in curves]
+    scores = [score for score in windows if score is not None]
+    best = [maximum(curve) if curve else None for curve in curves]
+    results = [run.result for run in runs if run.result is not None]
+    # One seed says nothing about the spread over seeds.
+    low, high = bootstrap_interval(scores) if len(scores) > 1 else (None, None)
+    blocks = [result["return_per_block"] for result in results if result.get("return_per_block")]
+    return {
+        "group": group,
+        "preset": runs[0].preset,
+        "seeds": [run.seed for run in runs],
+        "complete": len(results),
+        "final_window_per_seed": windows,
+        "final_window_mean": _mean(windows),
+        "maximum_per_seed": best,
+        "maximum": _mean(best),
+        "iqm": interquartile_mean(scores) if scores else None,
+        "iqm_low": low,
+        "iqm_high": high,
+        "final_evaluation_per_seed": [run.result and run.result["return_mean"] for run in runs],
+        "final_evaluation_mean": _mean([result["return_mean"] for result in results]),
+        "success_rate": _mean([result.get("success_rate") for result in results]),
+        "return_per_block": [_mean(block) for block in zip(*blocks, strict=True)],
+        "minutes_per_run": _minutes(runs),
+    }
+
+
+def _minutes(runs: Sequence[Run]) -> float | None:
+    """Mean wall time: of the complete runs alone, once there are any."""
+    counted = [run for run in runs if run.result is not None] or runs
+    seconds = _mean([run.seconds for run in counted])
+    return None if seconds is None else seconds / 60
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _paint(bar: Text, cells: range, character: str, style: str) -> Text:
+    plain = bar.plain
+    painted = Text(plain[: cells.start] + character * len(cells) + plain[cells.stop :])
+    painted.spans = list(bar.spans)
+    painted.stylize(style, cells.start, cells.stop)
+    return painted
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"\n{_number(low)}, {_number(high)}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    decimals = 3 - min(3, len(str(int(abs(value)))) if abs(value) >= 1 else 0)
+    return f"{value:.{decimals}f}"

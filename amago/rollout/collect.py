@@ -1,0 +1,43 @@
+"""One epoch's experience, from the stream of steps to the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from amago.rollout.driver import drive
+from amago.rollout.exploration import Exploration
+from amago.rollout.recorder import Recorder
+from amago.rollout.stats import RolloutRecord, RolloutTracker
+from amago.types import Policy, Trajectory, VectorEnv
+
+Sink = Callable[[Sequence[Trajectory]], None]
+
+
+def collect(
+    env: VectorEnv, policy: Policy, exploration: Exploration, steps: int, sink: Sink
+) -> tuple[list[RolloutRecord], int]:
+    """At least `steps` steps per lane, handed over rollout by rollout.
+
+    Ends when the budget is met and every open rollout has ended; rollouts of an environment
+    without a known horizon are cut there as truncated. Returns the records of the finished
+    rollouts and the number of recorded steps.
+    """
+    recorder, tracker = Recorder(env.spec, env.tasks), RolloutTracker(env)
+    records: list[RolloutRecord] = []
+    recorded = 0
+    for taken, step in enumerate(drive(env, policy, exploration)):
+        closing = not recorder.accepting
+        open_before = recorder.lengths > 0
+        finished = recorder.add(step)
+        ended = tracker.add(step)
+        records += [record for record in ended if not closing or open_before[record.lane]]
+        if taken >= steps and recorder.accepting:
+            recorder.stop_accepting()
+            if env.spec.horizon is None:
+                finished += recorder.cut()
+        if finished:
+            recorded += sum(trajectory.num_steps for trajectory in finished)
+            sink(finished)
+        if not recorder.accepting and not recorder.num_open:
+            return records, recorded
+    raise AssertionError("a driver never ends by itself")

@@ -1,0 +1,77 @@
+"""Noise on actions while collecting (paper appendix A.2, Figure 13)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from amago.rollout.settings import ExplorationSettings
+from amago.types import ACTION_MASK, Array, EnvSpec, Timestep
+
+EDGE_STEPS = 3
+"""kind "ends": the last steps of a rollout that keep the annealed noise."""
+
+
+def annealed(settings: ExplorationSettings, progress: float, time: Array, horizon: int) -> Array:
+    """ε of a rollout's step `time` when `progress` of the annealing has passed."""
+    progress = min(progress, 1.0)
+    start = settings.start[0] + progress * (settings.start[1] - settings.start[0])
+    end = settings.end[0] + progress * (settings.end[1] - settings.end[0])
+    return start - (start - end) * np.minimum(time / horizon, 1.0)
+
+
+class Exploration:
+    """Annealed noise whose strength each rollout draws anew.
+
+    `steps` counts steps per lane over the whole run; it is all that a checkpoint needs,
+    because `begin` derives the random stream of each epoch from (seed, epoch).
+    """
+
+    def __init__(
+        self,
+        settings: ExplorationSettings,
+        spec: EnvSpec,
+        *,
+        num_lanes: int,
+        anneal_steps: int,
+        rollout_steps: int,
+        seed: int,
+    ) -> None:
+        self.settings, self.spec, self.seed = settings, spec, seed
+        self.anneal_steps = anneal_steps
+        self.horizon = spec.horizon or rollout_steps
+        self.steps = 0
+        self.multiplier = np.zeros(num_lanes)
+        self.begin(0)
+
+    def begin(self, epoch: int) -> None:
+        """Start the random stream of one epoch."""
+        self.rng = np.random.default_rng((self.seed, epoch))
+
+    def epsilon(self, time: Array) -> Array:
+        """ε of every lane, before the multiplier of its rollout."""
+        noise = annealed(self.settings, self.steps / self.anneal_steps, time, self.horizon)
+        if self.settings.kind == "annealed":
+            return noise
+        edge = (time == 0) | (time >= self.horizon - EDGE_STEPS)
+        return np.where(edge, noise, 0.5 / self.horizon)
+
+    def __call__(self, rows: Timestep, action: Array) -> Array:
+        begins = rows.time == 0
+        self.multiplier[begins] = self.rng.random(int(begins.sum()))
+        epsilon = self.multiplier * self.epsilon(rows.time)
+        self.steps += 1
+        if self.spec.action.kind == "continuous":
+            noise = self.rng.standard_normal(action.shape, dtype=np.float32)
+            noisy: Array = action + epsilon[:, None].astype(np.float32) * noise
+            return noisy.clip(-1.0, 1.0)
+        explore = self.rng.random(len(action)) < epsilon
+        return np.where(explore, self._random_allowed(rows), action)
+
+    def _random_allowed(self, rows: Timestep) -> Array:
+        mask = rows.obs.get(ACTION_MASK)
+        if mask is None:
+            return self.rng.integers(self.spec.action.size, size=len(rows))
+        allowed = mask.astype(bool)
+        allowed = allowed | ~allowed.any(-1, keepdims=True)
+        chosen: Array = np.argmax(self.rng.random(allowed.shape) * allowed, -1)
+        return chosen

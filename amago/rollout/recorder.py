@@ -1,0 +1,96 @@
+"""Rows of running rollouts → finished Trajectories."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from amago.types import Array, EnvSpec, Step, Timestep, Trajectory
+
+_ROW_FIELDS = ("prev_action", "prev_reward", "first", "terminal")
+
+
+class Recorder:
+    """Keeps the rows of every lane's open rollout in arrays [N, capacity, ...].
+
+    Once `stop_accepting` was called, lanes that finish stay idle; `num_open` says how many
+    rollouts are still going on.
+    """
+
+    def __init__(self, spec: EnvSpec, tasks: tuple[str, ...]) -> None:
+        self.spec, self.tasks = spec, tasks
+        self.lengths = np.zeros(len(tasks), np.int64)
+        self.accepting = True
+        self._arrays: dict[str, Array] = {}
+        self._lanes = np.arange(len(tasks))
+        self._world_seed = np.zeros(len(tasks), np.int64)
+
+    @property
+    def num_open(self) -> int:
+        return int((self.lengths > 0).sum())
+
+    def add(self, step: Step) -> list[Trajectory]:
+        """Take one round trip's rows; return the rollouts that it ended."""
+        finished = []
+        if step.final is not None:
+            open_lanes = self.lengths[step.final_lanes] > 0
+            lanes = step.final_lanes[open_lanes]
+            self._append(step.final.select(open_lanes), lanes)
+            finished += [self._close(lane) for lane in lanes]
+        rows = step.rows
+        begins = rows.time == 0
+        keep = (self.lengths > 0) | (begins if self.accepting else False)
+        lanes = self._lanes if keep.all() else self._lanes[keep]
+        self._append(rows if keep.all() else rows.select(keep), lanes)
+        finished += [self._close(lane) for lane in lanes[rows.last[lanes]]]
+        return finished
+
+    def stop_accepting(self) -> None:
+        """Begin no more rollouts, and drop those that have not made a step."""
+        self.accepting = False
+        self.lengths[self.lengths == 1] = 0
+
+    def cut(self) -> list[Trajectory]:
+        """End every open rollout where it stands, as truncated."""
+        return [self._close(lane) for lane in self._lanes[self.lengths > 1]]
+
+    def _append(self, rows: Timestep, lanes: Array) -> None:
+        if not len(lanes):
+            return
+        fields = {f"obs/{key}": value for key, value in rows.obs.items()}
+        fields |= {name: getattr(rows, name) for name in _ROW_FIELDS}
+        at = self.lengths[lanes]
+        self._make_room(fields, int(at.max()) + 1)
+        for name, value in fields.items():
+            self._arrays[name][lanes, at] = value
+        self._world_seed[lanes] = rows.world_seed
+        self.lengths[lanes] += 1
+
+    def _close(self, lane: int) -> Trajectory:
+        rows = {
+            name: array[lane, : self.lengths[lane]].copy() for name, array in self._arrays.items()
+        }
+        self.lengths[lane] = 0
+        obs = {name[4:]: rows.pop(name) for name in list(rows) if name.startswith("obs/")}
+        return Trajectory(
+            obs,
+            *(rows[name] for name in _ROW_FIELDS),
+            world_seed=int(self._world_seed[lane]),
+            task=self.tasks[lane],
+        )
+
+    def _make_room(self, fields: dict[str, Array], length: int) -> None:
+        if not self._arrays:
+            capacity = min((self.spec.horizon or 255) + 1, 4096)
+            for name, value in fields.items():
+                self._arrays[name] = self._empty(name, value, max(capacity, length))
+        capacity = next(iter(self._arrays.values())).shape[1]
+        if length > capacity:
+            for name, old in self._arrays.items():
+                new = np.empty((old.shape[0], 2 * capacity, *old.shape[2:]), old.dtype)
+                new[:, :capacity] = old
+                self._arrays[name] = new
+
+    def _empty(self, name: str, value: Array, capacity: int) -> Array:
+        one_hot = name == "prev_action" and self.spec.action.kind == "discrete"
+        dtype = np.uint8 if one_hot else value.dtype
+        return np.empty((len(self.tasks), capacity, *value.shape[1:]), dtype)

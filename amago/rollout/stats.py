@@ -1,0 +1,94 @@
+"""Returns, lengths and success of finished rollouts, also per tenth of the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from amago.types import Array, Step, Timestep, VectorEnv
+
+NUM_BLOCKS = 10
+
+
+@dataclass(frozen=True)
+class RolloutRecord:
+    """One finished rollout in numbers."""
+
+    task: str
+    lane: int
+    total: float
+    """Undiscounted return."""
+    length: int
+    success: bool | None
+    blocks: Array | None
+    """Return earned in each tenth of the horizon; None without a known horizon."""
+
+
+class RolloutTracker:
+    """Adds up the rewards of every lane; knows nothing of policies or storage."""
+
+    def __init__(self, env: VectorEnv) -> None:
+        self.tasks, self.horizon = env.tasks, env.spec.horizon
+        self._totals = np.zeros((env.num_lanes, NUM_BLOCKS))
+        self._lanes = np.arange(env.num_lanes)
+
+    def add(self, step: Step) -> list[RolloutRecord]:
+        """Take one round trip's rows; return the rollouts that it ended."""
+        finished = []
+        if step.final is not None:
+            self._earn(step.final, step.final_lanes)
+            finished += [
+                self._finish(step.final, row, int(lane))
+                for row, lane in enumerate(step.final_lanes)
+            ]
+        self._earn(step.rows, self._lanes)
+        finished += [
+            self._finish(step.rows, int(lane), int(lane)) for lane in np.flatnonzero(step.rows.last)
+        ]
+        return finished
+
+    def _earn(self, rows: Timestep, lanes: Array) -> None:
+        self._totals[lanes[rows.time == 0]] = 0.0
+        # The reward in row t was earned by step t-1.
+        span = self.horizon or 1
+        block = np.clip((rows.time - 1) * NUM_BLOCKS // span, 0, NUM_BLOCKS - 1)
+        self._totals[lanes, block] += np.where(rows.time > 0, rows.prev_reward, 0.0)
+
+    def _finish(self, rows: Timestep, row: int, lane: int) -> RolloutRecord:
+        blocks = self._totals[lane].copy()
+        return RolloutRecord(
+            task=self.tasks[lane],
+            lane=lane,
+            total=float(blocks.sum()),
+            length=int(rows.time[row]),
+            success=None if rows.success is None else bool(rows.success[row]),
+            blocks=None if self.horizon is None else blocks,
+        )
+
+
+def summarise(records: Iterable[RolloutRecord]) -> dict[str, float | int | list[float] | None]:
+    """Means over rollouts; success and blocks are None where no rollout knows them."""
+    records = list(records)
+    totals = np.array([record.total for record in records])
+    known = [record.success for record in records if record.success is not None]
+    blocks = [record.blocks for record in records if record.blocks is not None]
+    return {
+        "return_mean": float(totals.mean()),
+        "return_std": float(totals.std()),
+        "success_rate": float(np.mean(known)) if known else None,
+        "return_per_block": np.mean(blocks, 0).tolist() if blocks else None,
+        "length_mean": float(np.mean([record.length for record in records])),
+        "episodes": len(records),
+    }
+
+
+def summarise_per_task(
+    records: Iterable[RolloutRecord],
+) -> dict[str, dict[str, float | int | list[float] | None]]:
+    """The same for every task label."""
+    groups: dict[str, list[RolloutRecord]] = {}
+    for record in records:
+        groups.setdefault(record.task, []).append(record)
+    return {task: summarise(group) for task, group in sorted(groups.items())}

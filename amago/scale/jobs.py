@@ -1,0 +1,110 @@
+"""The jobs of a sweep: which runs there are, where they live, how each is started."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Step = Literal["skip", "resume", "start"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep."""
+
+    preset: str
+    seed: int
+    overrides: dict[str, str]
+    run_dir: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.run_dir.parent.name}/{self.run_dir.name}"
+
+    @property
+    def log(self) -> Path:
+        """What the run prints, beside its folder: a restart may remove the folder."""
+        return self.run_dir.with_name(self.run_dir.name + ".log")
+
+
+Command = Callable[[Job, Step], list[str]]
+
+
+def parse_overrides(assignments: Sequence[str]) -> dict[str, str]:
+    """Settings given as key=value, such as memory=gru or optim.learning_rate=1e-3."""
+    overrides: dict[str, str] = {}
+    for assignment in assignments:
+        key, equals, value = (part.strip() for part in assignment.partition("="))
+        if not (key and equals and value):
+            raise ValueError(
+                f"--set expects key=value, got {assignment!r}; for example --set memory=gru"
+            )
+        key = key.lstrip("-").replace("-", "_")
+        if key in overrides:
+            raise ValueError(
+                f"--set got {key} twice, {overrides[key]!r} and {value!r}; "
+                "start one sweep per value, they may share a root folder"
+            )
+        overrides[key] = value
+    return overrides
+
+
+def plan(
+    presets: Sequence[str], seeds: Sequence[int], overrides: Sequence[str], root: str | Path
+) -> list[Job]:
+    """All runs of a sweep, seed by seed, so that every preset has a first result early."""
+    if not presets or not seeds:
+        raise ValueError(
+            f"a sweep needs at least one preset and one seed, got {list(presets)} and "
+            f"{list(seeds)}; for example `amago sweep t-maze --seeds 0 1 2`"
+        )
+    settings = parse_overrides(overrides)
+    suffix = "".join(f"__{key}={_folder_name(value)}" for key, value in sorted(settings.items()))
+    return [
+        Job(preset, seed, settings, Path(root) / (_folder_name(preset) + suffix) / f"seed-{seed}")
+        for seed in dict.fromkeys(seeds)
+        for preset in dict.fromkeys(presets)
+    ]
+
+
+def next_step(job: Job) -> Step:
+    """What is left to do for a run, told from its folder alone."""
+    if (job.run_dir / "result.json").is_file():
+        return "skip"
+    return "resume" if (job.run_dir / "checkpoints" / "latest.json").is_file() else "start"
+
+
+def prepare(job: Job, step: Step) -> None:
+    """Make room for a start: a folder without checkpoint and result cannot go on."""
+    job.run_dir.parent.mkdir(parents=True, exist_ok=True)
+    if step == "start" and job.run_dir.exists():
+        shutil.rmtree(job.run_dir)
+
+
+def amago_command(job: Job, step: Step) -> list[str]:
+    """The command line of a run."""
+    amago = [sys.executable, "-m", "amago"]
+    if step == "resume":
+        return [*amago, "resume", str(job.run_dir)]
+    command = [*amago, "train", job.preset, "--seed", str(job.seed)]
+    command += ["--run-dir", str(job.run_dir), "--threads", "1"]
+    for key, value in job.overrides.items():
+        command += _flag(key, value)
+    return command
+
+
+def _flag(key: str, value: str) -> list[str]:
+    *parents, name = key.replace("_", "-").split(".")
+    # tyro has --greedy and --no-greedy for a bool, and takes the items of a tuple one by one.
+    if value.lower() in ("true", "false"):
+        name = name if value.lower() == "true" else f"no-{name}"
+        return ["--" + ".".join([*parents, name])]
+    return ["--" + ".".join([*parents, name]), *value.split()]
+
+
+def _folder_name(text: str) -> str:
+    return "-".join(text.replace("/", " ").split())

@@ -1,0 +1,135 @@
+"""The queue of a sweep: children that run, and jobs that wait for their place."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from amago.scale.jobs import Command, Job, Step, next_step, prepare
+from amago.scale.progress import Progress
+
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sweep ended."""
+
+    skipped: list[Job]
+    done: list[Job]
+    failed: list[Job]
+    signal: int | None = None
+    """The signal that ended the sweep early."""
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signal if self.signal else int(bool(self.failed))
+
+
+@dataclass
+class Queue:
+    """The jobs of a sweep and the children that run them."""
+
+    jobs: Sequence[Job]
+    num_parallel: int
+    command: Command
+    console: Console
+    lock_handle: int
+    progress: list[Progress] = field(init=False)
+    skipped: list[Job] = field(init=False)
+    children: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.skipped = [job for job in self.jobs if next_step(job) == "skip"]
+        self.progress = [Progress(job) for job in self.jobs if job not in self.skipped]
+
+    @property
+    def pending(self) -> bool:
+        return any(item.state in ("queued", "running") for item in self.progress)
+
+    def advance(self) -> None:
+        """Note which children ended, and start others in their place."""
+        for item in self.progress:
+            if item.state == "running":
+                item.read()
+                code = self.children[item.job.run_dir].poll()
+                if code is not None:
+                    self._end(item, code)
+        for item in self.progress:
+            if item.state == "queued" and len(self.children) < self.num_parallel:
+                self._start(item)
+
+    def stop(self, grace_seconds: float, received: Sequence[int]) -> None:
+        """End the children: ask, wait, and kill those that stay, at once on a second signal."""
+        for child in self.children.values():
+            child.terminate()
+        deadline = time.monotonic() + grace_seconds
+        while any(child.poll() is None for child in self.children.values()):
+            if time.monotonic() > deadline or len(received) > 1:
+                break
+            time.sleep(0.05)
+        for child in self.children.values():
+            if child.poll() is None:
+                # The group, since a killed child cannot end its own environment workers.
+                with suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+    def outcome(self, received: int | None) -> Outcome:
+        done = [item.job for item in self.progress if next_step(item.job) == "skip"]
+        failed = [item.job for item in self.progress if item.state == "failed"]
+        return Outcome(self.skipped, done, failed, received)
+
+    def _start(self, item: Progress) -> None:
+        job, step = item.job, next_step(item.job)
+        try:
+            prepare(job, step)
+            self.children[job.run_dir] = self._spawn(job, step)
+        except OSError as error:
+            item.state, item.note = "failed", str(error)
+            self._say(f"failed: {job.name} {error}")
+            return
+        item.start()
+        self._say(f"{'resumes' if step == 'resume' else 'starts'} {job.name}")
+
+    def _spawn(self, job: Job, step: Step) -> subprocess.Popen[bytes]:
+        arguments = self.command(job, step)
+        with job.log.open("ab") as log:
+            log.write(f"$ {shlex.join(arguments)}\n".encode())
+            log.flush()
+            return subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **ONE_THREAD, "PYTHONUNBUFFERED": "1"},
+                # Ctrl-C reaches the sweep alone, which then ends its children in order.
+                start_new_session=True,
+                # A child that outlives a killed sweep keeps the lock, so no second one joins it.
+                pass_fds=(self.lock_handle,),
+            )
+
+    def _end(self, item: Progress, code: int) -> None:
+        del self.children[item.job.run_dir]
+        complete = code == 0 and next_step(item.job) == "skip"
+        item.state = "done" if complete else "failed"
+        item.note = "" if complete else f"exit code {code}" if code else "no result.json"
+        self._say(f"{item.state}: {item.job.name} {item.note}".rstrip())
+
+    def _say(self, text: str) -> None:
+        self.console.print(escape(text), highlight=False, soft_wrap=True)

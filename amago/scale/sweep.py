@@ -1,0 +1,158 @@
+"""A resumable queue of one-thread runs: stop it, start it again, it goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+
+from amago.scale.jobs import Command, Job, amago_command, parse_overrides, plan
+from amago.scale.progress import headline, live_table
+from amago.scale.queue import Outcome, Queue
+
+__all__ = ["Job", "Outcome", "parse_overrides", "plan", "record_command", "run_jobs"]
+
+LOCK_NAME = ".sweep.lock"
+LOG_TAIL_LINES = 15
+PLAIN_INTERVAL_SECONDS = 60.0
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    num_parallel: int,
+    root: str | Path,
+    *,
+    command: Command = amago_command,
+    console: Console | None = None,
+    poll_seconds: float = 0.5,
+    grace_seconds: float = 30.0,
+) -> Outcome:
+    """Run all jobs that have no result yet, so many at a time, and report what failed."""
+    if num_parallel < 1:
+        raise ValueError(f"--jobs must be at least 1, got {num_parallel}; 2 suits a small machine")
+    console = console or Console()
+    with _lock(Path(root)) as handle, _signals() as received:
+        queue = Queue(jobs, num_parallel, command, console, handle)
+        try:
+            with _view(queue) as refresh:
+                while queue.pending and not received:
+                    queue.advance()
+                    refresh()
+                    if queue.pending and not received:
+                        time.sleep(poll_seconds)
+        finally:
+            # Nothing runs any more at a normal end; a signal or an error leaves children behind.
+            if queue.children:
+                console.print(f"stopping {len(queue.children)} runs…", highlight=False)
+                queue.stop(grace_seconds, received)
+    outcome = queue.outcome(received[0] if received else None)
+    _say_end(outcome, queue)
+    return outcome
+
+
+def record_command(root: str | Path, arguments: Sequence[str]) -> None:
+    """Keep the command line in the sweep's command.txt, once, for those who repeat it."""
+    path = Path(root) / "command.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = shlex.join(arguments)
+    known = path.read_text().splitlines() if path.is_file() else []
+    if line not in known:
+        path.write_text("\n".join([*known, line]) + "\n")
+
+
+@contextmanager
+def _lock(root: Path) -> Iterator[int]:
+    """Hold the root folder for one sweep and the runs that it started."""
+    root.mkdir(parents=True, exist_ok=True)
+    handle = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            # flock, not lockf: only this kind of lock is shared with the children.
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise ValueError(
+                f"expected no other sweep on {root}, but process {owner} or a run that it started "
+                "still works there; wait for it, stop it, or choose another folder"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals SIGINT and SIGTERM as they come in, instead of an exception anywhere."""
+    received: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        received.append(number)
+
+    # Python lets the main thread alone set handlers; elsewhere the caller stops the sweep.
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _view(queue: Queue) -> Iterator[Callable[[], None]]:
+    """A live table in a terminal, and a line per minute elsewhere."""
+    jobs, console = queue.progress, queue.console
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield lambda: live.update(
+                live_table(jobs, queue.num_parallel, time.monotonic()), refresh=True
+            )
+        return
+    last_said = time.monotonic()
+
+    def refresh() -> None:
+        nonlocal last_said
+        now = time.monotonic()
+        if now - last_said >= PLAIN_INTERVAL_SECONDS:
+            last_said = now
+            console.print(headline(jobs, queue.num_parallel, now), highlight=False)
+
+    yield refresh
+
+
+def _say_end(outcome: Outcome, queue: Queue) -> None:
+    console = queue.console
+    for item in queue.progress:
+        if item.state == "failed":
+            console.print(f"[bold red]failed[/]: {escape(item.job.name)} ({escape(item.note)}), "
+                          f"end of {escape(str(item.job.log))}:", soft_wrap=True)  # fmt: skip
+            console.print(escape(_log_tail(item.job.log)), highlight=False, soft_wrap=True)
+    text = f"{len(outcome.done)} done, {len(outcome.failed)} failed, "
+    text += f"{len(outcome.skipped)} were complete before"
+    if outcome.signal:
+        text += "; stopped, the same command goes on from the last checkpoints"
+    elif outcome.failed:
+        text += "; the same command tries the failed runs again"
+    console.print(f"sweep: {text}", highlight=False, soft_wrap=True)
+
+
+def _log_tail(path: Path) -> str:
+    if not path.is_file():
+        return "(no log)"
+    lines = path.read_text(errors="replace").splitlines()
+    return "\n".join(lines[-LOG_TAIL_LINES:])

@@ -1,0 +1,124 @@
+"""The run: collect, learn, evaluate, log, save."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from amago.agent.metrics import MetricMean
+from amago.agent.policy import AgentPolicy
+from amago.rollout.collect import collect
+from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
+from amago.training import checkpoint
+from amago.training.evaluate import evaluate_rollouts
+from amago.training.run import Run
+from amago.training.seeding import derive, seed_torch
+from amago.training.view import View
+
+
+def train(run: Run, view: View) -> None:
+    """Play epochs until the planned number is complete; a checkpoint ends the last one."""
+    settings = run.config.run
+    while run.epoch < settings.epochs:
+        clock = Clock()
+        epoch = run.epoch + 1
+        metrics: dict[str, Any] = {"epoch": epoch}
+        view.phase("collecting")
+        metrics |= collect_epoch(run)
+        clock.lap("collect_seconds")
+        if run.epoch >= settings.warmup_epochs:
+            metrics |= learn_epoch(run, view)
+        clock.lap("learn_seconds")
+        run.epoch = epoch
+        metrics |= {"env_steps": run.env_steps, "updates": run.learner.updates}
+        last = epoch == settings.epochs
+        if last or epoch % settings.eval_interval == 0:
+            view.phase("evaluating")
+            metrics |= evaluate_epoch(run, settings.eval_episodes)
+        clock.lap("eval_seconds")
+        run.seconds += clock.total()
+        timing = {"epoch": epoch, "seconds": clock.total(), **clock.laps, **_rates(run, clock)}
+        run.logger.write(metrics, timing)
+        view.epoch(metrics, timing)
+        improved = metrics.get("eval/return_mean", run.best_return) > run.best_return
+        if improved:
+            run.best_return = metrics["eval/return_mean"]
+        if last or improved or epoch % settings.save_interval == 0:
+            run.save()
+            if improved:
+                checkpoint.point(run.folder / "checkpoints", "best", epoch)
+            run.prune_checkpoints()
+
+
+def collect_epoch(run: Run) -> dict[str, Any]:
+    """One epoch's rollouts, into the replay."""
+    policy = AgentPolicy(
+        run.agent, seed=derive(run.seed, "acting", run.epoch), greedy=run.config.agent.greedy
+    )
+    run.exploration.begin(run.epoch)
+    records, steps = collect(
+        run.env, policy, run.exploration, run.steps_per_epoch, run.store.append
+    )
+    run.env_steps += steps
+    return {
+        **_flatten("rollout", records),
+        "rollout/steps": steps,
+        "exploration/epsilon": float(run.exploration.epsilon(run.eval_env.episodes * 0)[0]),
+        "replay/trajectories": len(run.store),
+    }
+
+
+def learn_epoch(run: Run, view: View) -> dict[str, Any]:
+    """One epoch's gradient updates."""
+    seed_torch(run.seed, "learning", run.epoch)
+    start, count = run.learner.updates, run.config.run.updates_per_epoch
+    device = run.agent.discounts.device
+    mean = MetricMean()
+    batches = run.sampler.batches(start, start + count, run.config.replay.prefetch)
+    for index, batch in enumerate(batches):
+        mean.add(run.learner.step(batch.to(device)))
+        view.phase("learning", (index + 1) / count)
+    return {**mean.read(), "learner/skipped": run.learner.skipped}
+
+
+def evaluate_epoch(run: Run, episodes: int) -> dict[str, Any]:
+    """An evaluation without exploration, on worlds of its own."""
+    policy = AgentPolicy(
+        run.agent, seed=derive(run.seed, "evaluation"), greedy=run.config.agent.greedy
+    )
+    return _flatten("eval", evaluate_rollouts(policy, run.eval_env, episodes))
+
+
+class Clock:
+    """Wall time of the parts of one epoch."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+        self.laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name], self._last = now - self._last, now
+
+    def total(self) -> float:
+        return self._last - self._start
+
+
+def _flatten(prefix: str, records: list[RolloutRecord]) -> dict[str, Any]:
+    """Statistics as metric paths; several tasks get theirs beside the total."""
+    if not records:
+        return {}
+    rows = {f"{prefix}/{name}": value for name, value in summarise(records).items()}
+    tasks = summarise_per_task(records)
+    if len(tasks) > 1:
+        rows |= {f"{prefix}/return_mean/{task}": s["return_mean"] for task, s in tasks.items()}
+    return {name: value for name, value in rows.items() if value is not None}
+
+
+def _rates(run: Run, clock: Clock) -> dict[str, float]:
+    steps = run.steps_per_epoch * run.config.env.num_lanes
+    updates = run.config.run.updates_per_epoch if run.learner.updates else 0
+    return {
+        "env_steps_per_second": steps / max(clock.laps["collect_seconds"], 1e-9),
+        "updates_per_second": updates / max(clock.laps["learn_seconds"], 1e-9),
+    }

@@ -1,0 +1,236 @@
+"""A run: its folder, its parts, and what a checkpoint must remember of them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import amago
+from amago.agent.agent import Agent, Parts, resolve_context_length
+from amago.agent.learner import Learner
+from amago.config import Config, from_dict, to_dict
+from amago.envs.in_process import Env
+from amago.envs.registry import make_vector
+from amago.replay.sampler import Sampler
+from amago.replay.store import TrajectoryStore
+from amago.rollout.exploration import Exploration
+from amago.training import checkpoint
+from amago.training.files import read_json, write_json
+from amago.training.logger import Logger
+from amago.training.seeding import derive, seed_torch
+from amago.types import VectorEnv
+
+DEFAULT_STEPS = 1000
+"""Steps per lane and epoch for environments without a horizon."""
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A user's own classes: networks, and a function that makes the environment."""
+
+    parts: Parts = Parts()
+    make_env: Callable[[], Env] | None = None
+
+    def names(self) -> dict[str, str]:
+        names = self.parts.names()
+        if self.make_env is not None:
+            names["env"] = getattr(self.make_env, "__qualname__", str(self.make_env))
+        return names
+
+
+@dataclass
+class Run:
+    """Everything that one training process holds, and the counters of its progress."""
+
+    folder: Path
+    config: Config
+    seed: int
+    env: VectorEnv
+    eval_env: VectorEnv
+    learner: Learner
+    exploration: Exploration
+    store: TrajectoryStore
+    sampler: Sampler
+    logger: Logger
+    steps_per_epoch: int
+    epoch: int = 0
+    """Epochs completed."""
+    env_steps: int = 0
+    best_return: float = -math.inf
+    seconds: float = 0.0
+
+    @property
+    def agent(self) -> Agent:
+        return self.learner.agent
+
+    def save(self) -> None:
+        """Make a durable checkpoint of now; only then let old trajectories go."""
+        self.store.sync()
+        state = {
+            "env_steps": self.env_steps,
+            "updates": self.learner.updates,
+            "skipped": self.learner.skipped,
+            "exploration_steps": self.exploration.steps,
+            "episodes": self.env.episodes.tolist(),
+            "window": list(self.store.window),
+            "best_return": None if math.isinf(self.best_return) else self.best_return,
+            "offsets": list(self.logger.offsets()),
+            "seconds": self.seconds,
+        }
+        checkpoint.save(self.folder / "checkpoints", self.epoch, self.learner, state)
+        self.store.evict()
+
+    def prune_checkpoints(self) -> None:
+        checkpoint.prune(self.folder / "checkpoints", self.config.run.keep_interval)
+
+    def close(self) -> None:
+        self.env.close()
+        self.eval_env.close()
+        self.store.close()
+        self.logger.close()
+
+
+def create(
+    folder: Path, config: Config, seed: int, *, preset: str = "", custom: Custom | None = None
+) -> Run:
+    """A new run in an empty folder."""
+    custom = custom or Custom()
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(
+            f"{folder} is not empty; continue it with `amago resume {folder}` or choose another "
+            "--run-dir"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    header = {
+        "version": amago.__version__,
+        "preset": preset,
+        "seed": seed,
+        "config": to_dict(config),
+        "custom": custom.names(),
+        "git_commit": _git_commit(),
+        "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    write_json(folder / "config.json", header)
+    return _assemble(folder, config, seed, custom, None)
+
+
+def restore(folder: Path, *, custom: Custom | None = None) -> Run:
+    """The run as its latest checkpoint left it, or from zero if there is none."""
+    custom = custom or Custom()
+    header = read_header(folder)
+    check_custom(folder, header, custom)
+    config = from_dict(header["config"])
+    latest = checkpoint.find(folder / "checkpoints")
+    if latest is None:
+        shutil.rmtree(folder / "replay", ignore_errors=True)
+    return _assemble(folder, config, header["seed"], custom, latest)
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """config.json of a run folder."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise ValueError(
+            f"{folder} is not a run: it has no config.json; runs are made by `amago train`"
+        )
+    header: dict[str, Any] = read_json(path)
+    return header
+
+
+def check_custom(folder: Path, header: dict[str, Any], custom: Custom) -> None:
+    """A run made with a user's own classes needs them again; it never imports them itself."""
+    missing = sorted(set(header.get("custom", {})) - set(custom.names()))
+    if missing:
+        wanted = ", ".join(f"{key}={header['custom'][key]}" for key in missing)
+        raise ValueError(
+            f"{folder} was trained with its own classes ({wanted}); pass them again from Python: "
+            f"amago.resume(run_dir, {wanted}) or amago.load(run_dir, {wanted})"
+        )
+
+
+def resolve_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"--run.device {name} cannot be used here; try auto or cpu ({error})"
+        ) from error
+
+
+def _assemble(folder: Path, config: Config, seed: int, custom: Custom, latest: Path | None) -> Run:
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    state = None if latest is None else read_json(latest / checkpoint.STATE)
+    settings = config.env
+    env = make_vector(
+        settings,
+        seed=derive(seed, "envs"),
+        num_lanes=settings.num_lanes,
+        make_env=custom.make_env,
+    )
+    eval_env = make_vector(
+        settings,
+        seed=derive(seed, "evaluation envs"),
+        num_lanes=min(settings.eval_lanes, config.run.eval_episodes),
+        make_env=custom.make_env,
+    )
+    seed_torch(seed, "weights")
+    agent = Agent(env.spec, config, custom.parts).to(resolve_device(config.run.device))
+    learner = Learner(agent, config.agent, config.optim)
+    steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or DEFAULT_STEPS
+    planned = int(config.exploration.anneal_fraction * config.run.epochs * steps_per_epoch)
+    exploration = Exploration(
+        config.exploration,
+        env.spec,
+        num_lanes=settings.num_lanes,
+        anneal_steps=config.exploration.anneal_steps or max(planned, 1),
+        rollout_steps=steps_per_epoch,
+        seed=derive(seed, "exploration"),
+    )
+    window = (0, 0) if state is None else (state["window"][0], state["window"][1])
+    store = TrajectoryStore(folder / "replay", env.spec, config.replay.capacity, window)
+    sampler = Sampler(
+        store,
+        config.replay.batch_size,
+        resolve_context_length(config, env.spec),
+        derive(seed, "batches"),
+    )
+    offsets = (0, 0) if state is None else (state["offsets"][0], state["offsets"][1])
+    logger = Logger(folder, offsets=offsets, wandb_project=config.run.wandb_project)
+    run = Run(
+        folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
+        steps_per_epoch,
+    )  # fmt: skip
+    if latest is not None:
+        _restore_counters(run, checkpoint.load_learner(latest, learner))
+    return run
+
+
+def _restore_counters(run: Run, state: dict[str, Any]) -> None:
+    run.epoch, run.env_steps, run.seconds = state["epoch"], state["env_steps"], state["seconds"]
+    run.learner.updates, run.learner.skipped = state["updates"], state["skipped"]
+    run.exploration.steps = state["exploration_steps"]
+    run.env.episodes = np.array(state["episodes"])
+    run.best_return = -math.inf if state["best_return"] is None else state["best_return"]
+
+
+def _git_commit() -> str | None:
+    """The commit of the code that runs, if it runs from a checkout."""
+    source = Path(__file__).resolve().parent
+    command = ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None

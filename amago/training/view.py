@@ -1,0 +1,120 @@
+"""What a person sees of a run while it goes on."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+COLUMNS = (
+    ("return", "rollout/return_mean"),
+    ("success", "rollout/success_rate"),
+    ("eval return", "eval/return_mean"),
+    ("critic loss", "loss/critic"),
+    ("actor loss", "loss/actor"),
+    ("entropy", "policy/entropy"),
+    ("env steps/s", "env_steps_per_second"),
+    ("updates/s", "updates_per_second"),
+)
+
+
+class View(Protocol):
+    def phase(self, name: str, fraction: float = 0.0) -> None:
+        """What is going on within the epoch, and how far it is."""
+
+    def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+        """One epoch is complete."""
+
+    def close(self) -> None: ...
+
+
+class Silent:
+    """For programs."""
+
+    def phase(self, name: str, fraction: float = 0.0) -> None: ...
+
+    def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PlainView:
+    """For logs and pipes: one line per epoch."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs, self._seconds, self._seen = epochs, 0.0, 0
+
+    def phase(self, name: str, fraction: float = 0.0) -> None: ...
+
+    def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+        self._seconds += timing["seconds"]
+        self._seen += 1
+        left = (self.epochs - metrics["epoch"]) * self._seconds / self._seen
+        values = {**metrics, **timing}
+        cells = [f"{label} {_number(values[key])}" for label, key in COLUMNS if key in values]
+        head = f"epoch {metrics['epoch']}/{self.epochs}"
+        print(" | ".join([head, *cells, f"left {_duration(left)}"]), flush=True)
+
+    def close(self) -> None: ...
+
+
+class LiveView:
+    """For a terminal: a progress bar and a table that stay in place."""
+
+    def __init__(self, epochs: int, done: int, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.fields[phase]:<12}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("train", total=epochs, completed=done, phase="start")
+        self._done = done
+        self._values: dict[str, Any] = {}
+        self._live = Live(self._render(), console=console, refresh_per_second=4)
+        self._live.start()
+
+    def phase(self, name: str, fraction: float = 0.0) -> None:
+        self._progress.update(self._task, phase=name)
+        if fraction:
+            self._progress.update(self._task, completed=self._done + min(fraction, 0.99))
+
+    def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+        self._done = metrics["epoch"]
+        self._values |= {**metrics, **timing}
+        self._progress.update(self._task, completed=self._done)
+        self._live.update(self._render())
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _render(self) -> RenderableType:
+        table = Table(expand=True, box=None)
+        for label, _ in COLUMNS:
+            table.add_column(label, justify="right")
+        cells = [_number(self._values[k]) if k in self._values else "–" for _, k in COLUMNS]
+        table.add_row(*cells)
+        return Group(self._progress, table)
+
+
+def make_view(epochs: int, done: int = 0) -> View:
+    """A live view in a terminal, plain lines elsewhere."""
+    console = Console()
+    if console.is_terminal and sys.stdout.isatty():
+        return LiveView(epochs, done, console)
+    return PlainView(epochs)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

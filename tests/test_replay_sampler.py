@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_replay_helpers import COUNTING_SPEC, counting_trajectory, same
+
+from amago.replay.sampler import Sampler
+from amago.replay.store import TrajectoryStore
+from amago.types import Trajectory
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[TrajectoryStore]:
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 100) as store:
+        store.append([counting_trajectory(lane, 7, 4 + 3 * lane) for lane in range(8)])
+        store.append_protected([counting_trajectory(50, 7, 12)])
+        yield store
+
+
+def sampler_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "amago-sampler" in thread.name]
+
+
+@pytest.mark.parametrize("transform", [None, lambda trajectory, rng: trajectory])
+def test_every_row_of_a_batch_is_the_row_it_claims_to_be(store, transform) -> None:
+    sampler = Sampler(store, 16, context_length=6, seed=3, transform=transform)
+    for update in range(20):
+        batch = sampler.batch(update)
+        assert batch.valid.shape[1] <= 7
+        for row in range(16):
+            valid = batch.valid[row].numpy()
+            rows = int(valid.sum())
+            assert valid[:rows].all() and rows >= 5
+            lane = int(batch.obs["count"][row, 0, 0])
+            original = counting_trajectory(lane, 7, 12 if lane == 50 else 4 + 3 * lane)
+            time = batch.time[row, :rows].numpy()
+            assert rows == min(original.num_steps, 6) + 1 and time[-1] <= original.num_steps
+            assert (np.diff(time) == 1).all()
+            assert same(batch.obs["count"][row, :rows], original.obs["count"][time])
+            assert same(batch.prev_reward[row, :rows], original.prev_reward[time])
+            assert same(batch.first[row, :rows], original.first[time])
+            assert same(batch.terminal[row, :rows], original.terminal[time])
+            assert (batch.prev_action[row, :rows].numpy() == original.prev_action[time]).all()
+
+
+def test_shifted_views_are_the_action_reward_and_end_of_each_transition(store) -> None:
+    batch = Sampler(store, 32, context_length=6, seed=3).batch(0)
+    counts = batch.valid[:, 1:]
+    step = batch.obs["count"][:, :-1, 2]
+    action = batch.prev_action[:, 1:].argmax(-1)
+    assert (action == step % 4)[counts].all()
+    assert (batch.prev_reward[:, 1:] == step + 1)[counts].all()
+    lane = batch.obs["count"][:, :-1, 0]
+    final = (lane == 50) * 12 + (lane < 50) * (4 + 3 * lane)
+    assert (batch.terminal[:, 1:] == (step + 1 == final))[counts].all()
+    assert batch.terminal[:, 1:][counts].any()
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 4])
+def test_batches_are_the_same_in_order_whatever_the_prefetch(store, prefetch: int) -> None:
+    sampler = Sampler(store, 4, context_length=6, seed=3)
+    expected = [sampler.batch(update) for update in range(5, 16)]
+    received = list(sampler.batches(5, 16, prefetch))
+    assert len(received) == 11 and all(map(same, received, expected))
+    assert not same(expected[0], expected[1]) and not sampler_threads()
+
+
+def test_batches_are_the_same_after_opening_the_store_again(tmp_path: Path) -> None:
+    def batches(**kwargs: tuple[int, int]) -> tuple[list[object], tuple[int, int]]:
+        with TrajectoryStore(tmp_path, COUNTING_SPEC, 6, **kwargs) as store:
+            if store.window == (0, 0):
+                store.append([counting_trajectory(0, episode, 9) for episode in range(8)])
+            window = store.window
+            made = list(Sampler(store, 4, 5, seed=1).batches(0, 5, 1))
+            store.append([counting_trajectory(9, 9, 9)])
+            assert not all(map(same, made, Sampler(store, 4, 5, seed=1).batches(0, 5, 1)))
+            return made, window
+
+    first, window = batches()
+    again, _ = batches(window=window)
+    assert all(map(same, first, again))
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 6, window=window) as store:
+        assert not same(first[0], Sampler(store, 4, 5, seed=2).batch(0))
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_what_is_appended_while_iterating_does_not_change_the_batches(store, prefetch) -> None:
+    sampler = Sampler(store, 4, context_length=6, seed=3)
+    expected = [sampler.batch(update) for update in range(6)]
+    iterator = sampler.batches(0, 6, prefetch)
+    received = []
+    for batch in iterator:
+        store.append([counting_trajectory(60, 7, 5)] * 30)
+        received.append(batch)
+    assert store.window[0] > 8 and all(map(same, received, expected)) and len(received) == 6
+
+
+def test_trajectories_are_drawn_uniformly_protected_ones_included(store) -> None:
+    sampler = Sampler(store, 100, context_length=6, seed=5)
+    lanes = np.concatenate(
+        [batch.obs["count"][:, 0, 0].numpy() for batch in sampler.batches(0, 45)]
+    )
+    values, counts = np.unique(lanes, return_counts=True)
+    assert values.tolist() == [*range(8), 50]
+    assert ((counts - 500.0) ** 2 / 500.0).sum() < 26.1  # 99.9 % quantile, 8 degrees of freedom
+
+
+def test_window_starts_are_uniform_over_a_trajectory(tmp_path: Path) -> None:
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 10) as store:
+        store.append([counting_trajectory(0, 0, 19)])
+        sampler = Sampler(store, 100, context_length=10, seed=5)
+        starts = np.concatenate([batch.time[:, 0].numpy() for batch in sampler.batches(0, 40)])
+    counts = np.bincount(starts, minlength=10)
+    assert len(counts) == 10
+    assert ((counts - 400.0) ** 2 / 400.0).sum() < 27.9  # 99.9 % quantile, 9 degrees of freedom
+
+
+def test_the_transform_sees_whole_trajectories_and_its_result_is_what_is_cut(store) -> None:
+    seen: list[int] = []
+
+    def shorten(trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
+        seen.append(trajectory.num_steps)
+        reward = np.full(3, rng.random(), np.float32)
+        return dataclasses.replace(
+            trajectory,
+            obs={"count": trajectory.obs["count"][:3]},
+            prev_action=trajectory.prev_action[:3],
+            prev_reward=reward,
+            first=trajectory.first[:3],
+            terminal=np.array([False, False, True]),
+        )
+
+    sampler = Sampler(store, 6, 6, seed=3, transform=shorten)
+    batches = list(sampler.batches(0, 4, prefetch=2))
+    assert {*seen} <= {4 + 3 * lane for lane in range(8)} | {12} and len(seen) == 24
+    assert all(batch.valid.shape == (6, 3) and batch.terminal[:, -1].all() for batch in batches)
+    assert all(map(same, batches, sampler.batches(0, 4)))
+    assert len(np.unique(np.concatenate([batch.prev_reward for batch in batches]))) == 24
+
+
+def test_full_length_pads_every_batch_to_the_context(store) -> None:
+    full = Sampler(store, 4, context_length=60, seed=3, full_length=True).batch(0)
+    tight = Sampler(store, 4, context_length=60, seed=3).batch(0)
+    rows = tight.valid.shape[1]
+    assert full.valid.shape == (4, 61) and rows < 61
+    assert same(full.obs["count"][:, :rows], tight.obs["count"])
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 4])
+def test_an_error_while_preparing_reaches_the_consumer_at_its_batch(store, prefetch) -> None:
+    def fail(trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
+        calls.append(1)
+        if len(calls) == 5:
+            raise ArithmeticError("relabeling failed")
+        return trajectory
+
+    calls: list[int] = []
+    received = []
+    with pytest.raises(ArithmeticError, match="relabeling failed"):
+        for batch in Sampler(store, 2, 6, seed=3, transform=fail).batches(0, 10, prefetch):
+            received.append(batch)
+    assert len(received) == 2 and not sampler_threads()
+
+
+def test_leaving_early_stops_the_thread_and_the_work(store) -> None:
+    def count(trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
+        calls.append(1)
+        return trajectory
+
+    calls: list[int] = []
+    iterator = Sampler(store, 2, 6, seed=3, transform=count).batches(0, 10_000, 3)
+    next(iterator)
+    assert sampler_threads()
+    iterator.close()
+    assert not sampler_threads() and len(calls) <= 2 * 4
+
+
+def test_sampling_from_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 10) as store:
+        sampler = Sampler(store, 2, 6, seed=3)
+        for sample in (lambda: sampler.batch(0), lambda: sampler.batches(0, 1, 2)):
+            with pytest.raises(ValueError, match="empty store; collect before learning"):
+                sample()
+
+
+def test_settings_out_of_range_are_refused(store) -> None:
+    for bad in ({"batch_size": 0}, {"context_length": 0}, {"seed": -1}):
+        arguments = {"batch_size": 2, "context_length": 3, "seed": 0} | bad
+        with pytest.raises(ValueError, match=f"expected {next(iter(bad))} of at least"):
+            Sampler(store, **arguments)
+    with pytest.raises(ValueError, match="prefetch of 0 or more"):
+        Sampler(store, 2, 3, 0).batches(0, 1, -1)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from rich.console import Console
+
+from amago.report.curves import mean_curve, plot_run, plot_sweep
+from amago.report.runs import find_runs, read_run
+from amago.report.sweeps import export, summarise, thin
+from amago.report.tables import adaptation_bars, evaluation_table, sweep_rows, sweep_table
+from tests.report_helpers import write_run
+
+
+def _sweep(root: Path) -> Path:
+    for seed, level in enumerate((2.0, 3.0, 4.0)):
+        write_run(root / "dark-key-to-door" / f"seed-{seed}", seed=seed, level=level)
+    control = root / "dark-key-to-door__memory=feedforward"
+    write_run(control / "seed-0", level=0.5)
+    write_run(control / "seed-1", level=0.5, seed=1, complete=False)
+    return root
+
+
+def _printed(renderable: object) -> str:
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(renderable)
+    return console.export_text()
+
+
+def _ink(path: Path) -> float:
+    """The share of pixels that are not white."""
+    return float((imread(path)[..., :3] < 0.99).any(axis=-1).mean())
+
+
+def test_the_figure_of_a_run_is_drawn(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run"))
+    plot_run(run, tmp_path / "curves.png")
+    height, width = imread(tmp_path / "curves.png").shape[:2]
+    assert width > 1000 and height > 600
+    assert _ink(tmp_path / "curves.png") > 0.02
+
+
+def test_references_change_the_figure(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", complete=False))
+    plot_run(run, tmp_path / "without.png")
+    plot_run(run, tmp_path / "with.png", references={"oracle": [0.4] * 10})
+    assert (imread(tmp_path / "without.png") != imread(tmp_path / "with.png")).any()
+
+
+def test_a_run_of_one_epoch_without_evaluation_is_drawn(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", epochs=1, complete=False, success=False))
+    plot_run(run, tmp_path / "curves.png")
+    assert _ink(tmp_path / "curves.png") > 0.005
+
+
+def test_a_sweep_has_one_row_of_panels_per_preset(tmp_path: Path) -> None:
+    groups = find_runs(_sweep(tmp_path))
+    plot_sweep(groups, tmp_path / "one.png")
+    write_run(tmp_path / "wind" / "seed-0", preset="wind", success=False)
+    plot_sweep(find_runs(tmp_path), tmp_path / "two.png")
+    one, two = imread(tmp_path / "one.png"), imread(tmp_path / "two.png")
+    assert two.shape[0] == 2 * one.shape[0] and two.shape[1] == one.shape[1]
+    assert _ink(tmp_path / "two.png") > 0.02
+
+
+def test_the_mean_curve_covers_the_steps_that_all_seeds_reached() -> None:
+    short = (np.array([0.0, 10.0, 20.0]), np.array([0.0, 1.0, 2.0]))
+    long = (np.array([0.0, 20.0, 40.0]), np.array([0.0, 4.0, 8.0]))
+    steps, means = mean_curve([short, long])
+    assert steps.tolist() == [0.0, 10.0, 20.0]
+    assert means.tolist() == [0.0, 1.5, 3.0]
+
+
+def test_importing_the_report_loads_neither_torch_nor_matplotlib() -> None:
+    code = (
+        "import sys, amago.report.sweeps, amago.scale.sweep; "
+        "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_drawing_leaves_pyplot_alone(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", epochs=2)
+    code = (
+        "import sys; from amago.report.curves import plot_run; "
+        "from amago.report.runs import read_run; "
+        f"plot_run(read_run({str(folder)!r}), {str(tmp_path / 'curves.png')!r}); "
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_sweep_rows_hold_the_numbers_worked_by_hand(tmp_path: Path) -> None:
+    full, control = sweep_rows(find_runs(_sweep(tmp_path)))
+    # Evaluations at 10%, 20%, … of the level; the window holds 80%, 90% and 100%.
+    assert full["final_window_per_seed"] == pytest.approx([1.8, 2.7, 3.6])
+    assert full["final_window_mean"] == pytest.approx(2.7)
+    assert full["maximum"] == pytest.approx(3.0) and full["iqm"] == pytest.approx(2.7)
+    assert 1.8 <= full["iqm_low"] < 2.7 < full["iqm_high"] <= 3.6
+    assert full["final_evaluation_mean"] == pytest.approx(3.0)
+    assert full["minutes_per_run"] == pytest.approx(2.0) and full["complete"] == 3
+    assert sum(full["return_per_block"]) == pytest.approx(3.0)
+    assert control["complete"] == 1 and control["final_evaluation_per_seed"] == [0.5, None]
+
+
+def test_the_sweep_table_fits_80_columns_and_says_what_is_incomplete(tmp_path: Path) -> None:
+    text = _printed(sweep_table(find_runs(_sweep(tmp_path))))
+    assert max(len(line) for line in text.splitlines()) <= 80 and "…" not in text
+    assert "1 of 2" in text and "1.80 2.70 3.60" in text and "memory=feedforward" in text
+
+
+def test_a_group_without_evaluations_shows_dashes(tmp_path: Path) -> None:
+    write_run(tmp_path / "wind" / "seed-0", epochs=1, complete=False)
+    (row,) = sweep_rows(find_runs(tmp_path))
+    assert row["iqm"] is None and row["maximum"] is None
+    assert "–" in _printed(sweep_table(find_runs(tmp_path)))
+
+
+def test_the_longest_bar_is_the_largest_return_and_the_reference_is_marked() -> None:
+    text = _printed(adaptation_bars([0.0, 1.0, 2.0], [4.0] * 3))
+    bars = [line.count("█") for line in text.splitlines() if line.strip()[:1].isdigit()]
+    assert bars == [0, 9, 18]
+    assert text.count("│") == 4 and "50%" in text  # one in the heading
+
+
+def test_negative_returns_hang_from_zero_on_the_right() -> None:
+    lines = _printed(adaptation_bars([-2.0, -1.0])).splitlines()
+    first, second = (line for line in lines if "█" in line)
+    assert first.count("█") == 2 * second.count("█")
+    assert first.rindex("█") == second.rindex("█")
+
+
+def test_the_evaluation_table_leaves_out_an_unknown_success_rate() -> None:
+    result = {"return_mean": 1.25, "return_std": 0.5, "episodes": 8, "success_rate": None}
+    assert "1.25 ± 0.500" in _printed(evaluation_table(result))
+    assert "success" not in _printed(evaluation_table(result))
+    assert "87.5%" in _printed(evaluation_table({**result, "success_rate": 0.875}))
+
+
+def test_a_summary_writes_its_files_and_prints_the_table(tmp_path: Path) -> None:
+    root = _sweep(tmp_path / "sweep")
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    rows = summarise(root, console)
+    assert json.loads((root / "summary.json").read_text())["groups"] == rows
+    assert "IQM" in console.export_text() and _ink(root / "summary.png") > 0.01
+    with (root / "curves.csv").open() as file:
+        curves = list(csv.DictReader(file))
+    assert len(curves) == 5 * 10
+    assert curves[0] == {
+        "group": "dark-key-to-door", "seed": "0", "epoch": "2", "env_steps": "200",
+        "eval/return_mean": "0.2", "eval/success_rate": "0.1",
+    }  # fmt: skip
+
+
+def test_an_export_holds_the_evidence_and_no_weights(tmp_path: Path) -> None:
+    root = _sweep(tmp_path / "sweep")
+    heavy = root / "dark-key-to-door" / "seed-0" / "checkpoints"
+    heavy.mkdir()
+    (heavy / "latest.safetensors").write_bytes(b"0" * 1000)
+    with pytest.raises(ValueError, match=r"command\.txt"):
+        export(root, tmp_path / "results")
+    with pytest.raises(ValueError, match="summarise it first"):
+        export(root, tmp_path / "results", command="amago sweep")
+    summarise(root, Console(file=open("/dev/null", "w")))  # noqa: SIM115
+    target = export(root, tmp_path / "results" / "first", command="amago sweep dark-key-to-door")
+    names = {path.name for path in target.rglob("*") if path.is_file()}
+    assert names == {
+        "config.json", "result.json", "evals.csv", "summary.json", "summary.csv", "summary.png",
+        "curves.csv", "command.txt", "commit.txt",
+    }  # fmt: skip
+    assert (target / "commit.txt").read_text() == "c0ffee\n"
+    assert (target / "command.txt").read_text() == "amago sweep dark-key-to-door\n"
+    evaluations = (target / "dark-key-to-door" / "seed-2" / "evals.csv").read_text()
+    assert evaluations.count("\n") == 11
+
+
+def test_thinning_keeps_the_first_and_the_last_row() -> None:
+    rows = [{"epoch": epoch} for epoch in range(1000)]
+    kept = [row["epoch"] for row in thin(rows, most=10)]
+    assert len(kept) == 10 and (kept[0], kept[-1]) == (0, 999)
+    assert kept == sorted(set(kept))
