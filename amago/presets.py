@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from amago.agent.settings import AgentSettings
+from amago.agent.settings import AgentSettings, OptimSettings
 from amago.config import Config
 from amago.envs.settings import EnvSettings
 from amago.nets.settings import (
@@ -17,7 +17,7 @@ from amago.nets.settings import (
     TransformerSettings,
 )
 from amago.replay.settings import ReplaySettings
-from amago.rollout.settings import ExplorationSettings
+from amago.rollout.settings import ExplorationSettings, RolloutSettings
 from amago.training.settings import RunSettings
 
 PAPER_ANNEAL = 1_000_000
@@ -43,36 +43,29 @@ def find(name: str) -> Preset:
     raise ValueError(f"no preset is called {name!r}; {hint}`amago presets` lists them all")
 
 
-def _small(width: int = 64, heads: int = 4) -> dict[str, TransformerSettings | object]:
-    """Networks that learn in minutes on one CPU thread."""
-    return {
-        "transformer": TransformerSettings(
-            model_dim=width, feedforward_dim=4 * width, num_heads=heads, num_layers=2
-        ),
-        "gru": GruSettings(hidden=128, output=width),
-        "feedforward": FeedforwardSettings(width=width, hidden=4 * width),
-        "encoder": EncoderSettings(hidden=(64, 64)),
-        "heads": HeadSettings(actor_hidden=(128, 128), critic_hidden=(128, 128)),
-    }
-
+SMALL = Config(
+    transformer=TransformerSettings(
+        model_dim=64, feedforward_dim=256, num_heads=4, num_layers=2, dropout=0.0
+    ),
+    gru=GruSettings(hidden=128, output=64),
+    feedforward=FeedforwardSettings(width=64, hidden=256),
+    encoder=EncoderSettings(hidden=(64, 64)),
+    heads=HeadSettings(actor_hidden=(128, 128), critic_hidden=(128, 128)),
+)
+"""Networks that learn in minutes on one CPU thread."""
 
 FEW_DISCOUNTS = (0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """A thinned set for CPU-sized runs on discrete actions."""
 
 
 def _t_maze() -> Config:
-    small = _small()
-    return Config(
-        env=EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 100}, num_lanes=24),
+    return replace(
+        SMALL,
+        env=EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 100}),
         exploration=ExplorationSettings(kind="ends"),
-        replay=ReplaySettings(capacity=5_000, batch_size=24),
-        encoder=EncoderSettings(hidden=(64, 64), normalize=False),
-        transformer=small["transformer"],  # type: ignore[arg-type]
-        gru=small["gru"],  # type: ignore[arg-type]
-        feedforward=small["feedforward"],  # type: ignore[arg-type]
-        heads=HeadSettings(
-            actor_hidden=(128, 128), critic_hidden=(128, 128), probability_floor=0.0
-        ),
+        replay=ReplaySettings(capacity=5_000),
+        encoder=replace(SMALL.encoder, normalize=False),
+        heads=replace(SMALL.heads, probability_floor=0.0),
         agent=AgentSettings(
             discounts=(*FEW_DISCOUNTS, 0.9999),
             acting_discount=0.9999,
@@ -83,6 +76,121 @@ def _t_maze() -> Config:
     )
 
 
+def _dark_key_to_door() -> Config:
+    return replace(
+        SMALL,
+        env=EnvSettings(
+            id="amago/DarkKeyToDoor-v0", kwargs={"grid": 5, "trial_limit": 25, "horizon": 100}
+        ),
+        replay=ReplaySettings(capacity=5_000),
+        agent=AgentSettings(discounts=FEW_DISCOUNTS, acting_discount=0.99, reward_scale=100.0),
+        run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
+    )
+
+
+def _wind() -> Config:
+    return replace(
+        SMALL,
+        env=EnvSettings(id="amago/Wind-v0"),
+        replay=ReplaySettings(capacity=5_000),
+        run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
+    )
+
+
+def _gym() -> Config:
+    return replace(
+        SMALL,
+        env=EnvSettings(id="CartPole-v1", num_lanes=8, eval_lanes=16),
+        rollout=RolloutSettings(steps_per_epoch=200),
+        replay=ReplaySettings(capacity=2_000, context_length=64),
+        agent=AgentSettings(acting_discount=0.99, reward_scale=1.0),
+        run=RunSettings(epochs=100, updates_per_epoch=100, eval_interval=5, eval_episodes=32),
+    )
+
+
+def _paper(
+    env: EnvSettings,
+    *,
+    model_dim: int,
+    num_layers: int,
+    encoder: tuple[int, ...],
+    agent: AgentSettings,
+    exploration: ExplorationSettings | None = None,
+    normalize: bool = True,
+    probability_floor: float = 1e-3,
+) -> Config:
+    """Tables 3 and 4, column "Other Domains": what the memory and meta-RL domains share."""
+    return Config(
+        env=replace(env, num_lanes=12),
+        exploration=exploration or ExplorationSettings(anneal_steps=PAPER_ANNEAL),
+        replay=ReplaySettings(capacity=20_000, batch_size=24),
+        encoder=EncoderSettings(hidden=encoder, normalize=normalize),
+        transformer=TransformerSettings(
+            model_dim=model_dim,
+            feedforward_dim=4 * model_dim,
+            num_heads=8,
+            num_layers=num_layers,
+        ),
+        gru=GruSettings(hidden=256, output=model_dim),
+        feedforward=FeedforwardSettings(
+            width=model_dim, hidden=4 * model_dim, num_layers=num_layers
+        ),
+        heads=HeadSettings(probability_floor=probability_floor),
+        agent=agent,
+        optim=OptimSettings(learning_rate=1e-4, weight_decay=1e-3),
+        run=RunSettings(epochs=600, updates_per_epoch=1000, eval_interval=10, keep_interval=50),
+    )
+
+
+def _t_maze_paper() -> Config:
+    return _paper(
+        EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 1000}),
+        model_dim=128,
+        num_layers=2,
+        encoder=(128, 128, 128),
+        agent=AgentSettings(acting_discount=0.9999, reward_scale=100.0, greedy=True),
+        exploration=ExplorationSettings(kind="ends", anneal_steps=PAPER_ANNEAL),
+        normalize=False,
+        probability_floor=0.0,
+    )
+
+
+def _dark_key_to_door_paper() -> Config:
+    return _paper(
+        EnvSettings(
+            id="amago/DarkKeyToDoor-v0", kwargs={"grid": 9, "trial_limit": 50, "horizon": 500}
+        ),
+        model_dim=256,
+        num_layers=3,
+        encoder=(128, 128, 64),
+        agent=AgentSettings(reward_scale=100.0),
+    )
+
+
+def _wind_paper() -> Config:
+    return _paper(
+        EnvSettings(id="amago/Wind-v0"),
+        model_dim=128,
+        num_layers=2,
+        encoder=(128, 128, 64),
+        agent=AgentSettings(),
+    )
+
+
 PRESETS = {
+    "dark-key-to-door": Preset(
+        "Dark Key-To-Door, 5×5, 100 steps: find the key and the door, then use what you know",
+        _dark_key_to_door,
+    ),
+    "dark-key-to-door/paper": Preset(
+        "Dark Key-To-Door, 9×9, 500 steps, sizes of the paper's Tables 3 and 4",
+        _dark_key_to_door_paper,
+    ),
     "t-maze": Preset("Passive T-Maze, corridor 100: recall the first step at the last", _t_maze),
+    "t-maze/paper": Preset(
+        "Passive T-Maze, corridor 1000, sizes of the paper's Tables 3 and 4", _t_maze_paper
+    ),
+    "wind": Preset("Wind: fly to a goal against a wind that only memory can feel", _wind),
+    "wind/paper": Preset("Wind, sizes of the paper's Tables 3 and 4", _wind_paper),
+    "gym": Preset("Any Gymnasium environment: --env.id CartPole-v1", _gym),
 }

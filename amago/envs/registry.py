@@ -51,6 +51,11 @@ def make_vector(
     return factory(0, num_lanes)
 
 
+def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:
+    """One plain Gymnasium environment of those settings, without the Trials wrapper."""
+    return checked_env((make_env or _maker(settings))())
+
+
 def _lane_factory(settings: EnvSettings, seed: int, make_env: MakeEnv | None) -> Factory:
     if make_env is not None:
         if not callable(make_env):

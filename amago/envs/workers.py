@@ -6,7 +6,7 @@ import multiprocessing
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NoReturn
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
@@ -79,6 +79,8 @@ class WorkerVector:
         return Step(rows, self._join(finals), np.concatenate(lanes))
 
     def render(self) -> Array:
+        if not self._pipes:
+            raise RuntimeError("the workers are closed; make a new vector")
         self._send(0, ("render", ()))
         frame: Array = self._receive_one(0)
         return frame
@@ -114,9 +116,14 @@ class WorkerVector:
         """Send to all, then receive from all, so that the workers work at the same time."""
         if not self._pipes:
             raise RuntimeError("the workers are closed; make a new vector")
-        for worker in range(len(self._pipes)):
-            self._send(worker, (method, arguments[worker] if arguments else ()))
-        return self._receive()
+        try:
+            for worker in range(len(self._pipes)):
+                self._send(worker, (method, arguments[worker] if arguments else ()))
+            return self._receive()
+        except BaseException:
+            # Interrupted between question and answer, later answers would be to the wrong question.
+            self.close()
+            raise
 
     def _send(self, worker: int, message: tuple[str, tuple[Any, ...]]) -> None:
         try:
@@ -140,7 +147,7 @@ class WorkerVector:
             self._fail(worker, report)
         return result
 
-    def _fail(self, worker: int, report: str = "") -> None:
+    def _fail(self, worker: int, report: str = "") -> NoReturn:
         first, size = self._bounds[worker]
         process = self._processes[worker]
         if not report:
@@ -187,5 +194,5 @@ def _context(name: str | None) -> Any:
         )
     context = multiprocessing.get_context(name)
     if name == "forkserver":
-        context.set_forkserver_preload([serve.__module__])
+        context.set_forkserver_preload([serve.__module__, "gymnasium"])
     return context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from amago.nets.value import PopArt, ScalarValue
 from amago.types import ActionSpec
 
 
+@runtime_checkable
 class ActionValues(Protocol):
     """Critics that have seen M states and can be asked about actions."""
 

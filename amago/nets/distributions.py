@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ ACTION_CLAMP = 0.99
 """Continuous actions are pulled inside ±this before tanh is inverted."""
 
 
+@runtime_checkable
 class ActionDistribution(Protocol):
     """Rows of `prev_action` are its samples: one-hots, or vectors in [-1, 1]."""
 
@@ -68,7 +69,7 @@ class FlooredCategorical:
     def mode(self) -> Float[Tensor, "*rows A"]:
         return F.one_hot(self.probs.argmax(-1), self.probs.shape[-1]).to(self.probs.dtype)
 
-    def log_prob(self, action: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows"]:
+    def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
         return (self.log_probs() * action).sum(-1)
 
     def entropy(self) -> Float[Tensor, "*rows"]:
@@ -93,7 +94,7 @@ class TanhGaussian:
     def mode(self) -> Float[Tensor, "*rows A"]:
         return torch.tanh(self.mean)
 
-    def log_prob(self, action: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows"]:
+    def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
         raw = torch.atanh(action.clamp(-ACTION_CLAMP, ACTION_CLAMP))
         scaled = (raw - self.mean) * torch.exp(-self.log_std)
         gaussian = -0.5 * scaled.square() - self.log_std - 0.5 * math.log(2 * math.pi)

@@ -60,8 +60,8 @@ def encode(trajectory: Trajectory) -> bytes:
 def decode(buffer: bytes | memoryview, start: int = 0, stop: int | None = None) -> Trajectory:
     """The rows start..stop-1 of a record, as views of the buffer."""
     header, payload = _open(buffer)
-    arrays = {
-        name: np.frombuffer(buffer, dtype, int(np.prod(shape)), payload + offset).reshape(shape)
+    arrays: dict[str, Array] = {
+        name: np.ndarray(shape, dtype, buffer, payload + offset)
         for name, (dtype, shape, offset) in header["fields"].items()
     }
     trajectory = Trajectory(

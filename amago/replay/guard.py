@@ -59,11 +59,10 @@ class WriterLock:
             raise
         os.ftruncate(self._file, 0)
         os.write(self._file, str(os.getpid()).encode())
-        self._pid = os.getpid()
         _writers_here.add(self._path)
 
     def release(self) -> None:
-        if self._file >= 0 and self._pid == os.getpid():
+        if self._file >= 0:
             os.close(self._file)
             _writers_here.discard(self._path)
         self._file = -1

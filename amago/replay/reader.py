@@ -38,11 +38,7 @@ class TrajectoryReader:
                 "check the path, or let a TrajectoryStore create it first"
             )
         self._attach(readonly=True)
-        try:
-            self.refresh()
-        except BaseException:
-            self.close()
-            raise
+        self.refresh()
 
     def refresh(self, window: tuple[int, int] | None = None) -> None:
         """Look again: the store's window, or a given one, and what was added or evicted."""

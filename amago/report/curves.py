@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 LINE_STYLES = ("-", "--", ":", "-.")
 DOTS_PER_INCH = 130
+LEGEND_CHARACTERS = 60
 
 Panel = Callable[["Axes", Run], None]
 References = Mapping[str, Sequence[float]]
@@ -92,6 +94,8 @@ def _draw_preset(row: Sequence[Axes], preset: str, groups: Mapping[str, Sequence
             "linestyle": LINE_STYLES[index // len(PALETTE) % len(LINE_STYLES)],
         }
         name = f"{label(group)} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
+        # A legend wider than its panel would squeeze the panel to nothing.
+        name = textwrap.fill(name, LEGEND_CHARACTERS, break_on_hyphens=False)
         _draw_group(learning, [panels.series(run, "eval/return_mean") for run in runs], name, style)
         for axes in others:
             _draw_group(axes, [_last_tenths(run) for run in runs], name, style)

@@ -20,11 +20,14 @@ Floats = NDArray[np.float64]
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours for colour-blind readers, without their yellow, too pale on white."""
 FAINT = "#9DB8CC"
+TRAINING_RETURN = ("rollout/return_mean", "rollout/return")
+TRAINING_SUCCESS = ("rollout/success_rate", "rollout/success")
 REFERENCE_STYLES = {"oracle": ("#000000", "--"), "random": ("#777777", ":")}
 
 
 def draw_return(axes: Axes, run: Run) -> None:
-    axes.plot(*series(run, "rollout/return"), color=FAINT, linewidth=1.0, label="training")
+    """Return of training and of the evaluations."""
+    draw_training(axes, run, TRAINING_RETURN)
     steps, values = series(run, "eval/return_mean")
     _, spreads = series(run, "eval/return_std")
     _, episodes = series(run, "eval/episodes")
@@ -36,8 +39,15 @@ def draw_return(axes: Axes, run: Run) -> None:
     label_steps(axes, "Return", "return per rollout")
 
 
+def draw_training(axes: Axes, run: Run, names: Sequence[str]) -> None:
+    """The noisy curve of the exploring policy, behind that of the evaluations."""
+    for key in [name for name in names if len(series(run, name)[0])][:1]:
+        axes.plot(*series(run, key), color=FAINT, linewidth=1.0, label="training")
+
+
 def draw_success(axes: Axes, run: Run) -> None:
-    axes.plot(*series(run, "rollout/success"), color=FAINT, linewidth=1.0, label="training")
+    """Share of successful rollouts in training and in the evaluations."""
+    draw_training(axes, run, TRAINING_SUCCESS)
     axes.plot(*series(run, "eval/success_rate"), color=PALETTE[2], marker="o", markersize=3,
               label="evaluation")  # fmt: skip
     axes.set_ylim(-0.03, 1.03)
@@ -45,6 +55,7 @@ def draw_success(axes: Axes, run: Run) -> None:
 
 
 def draw_adaptation(axes: Axes, run: Run, references: Mapping[str, Sequence[float]]) -> None:
+    """Return per tenth of the horizon, before and after training."""
     curves = adaptation(run)
     styles: list[dict[str, Any]] = [
         {"color": PALETTE[4], "marker": "s", "linestyle": "--"},
@@ -57,6 +68,7 @@ def draw_adaptation(axes: Axes, run: Run, references: Mapping[str, Sequence[floa
 
 
 def draw_losses(axes: Axes, run: Run) -> None:
+    """All terms of the loss."""
     curves = {key.removeprefix("loss/"): series(run, key) for key in keys(run, "loss/")}
     for (name, (steps, values)), color in zip(curves.items(), cycle(PALETTE), strict=False):
         axes.plot(steps, values, color=color, linewidth=1.2, label=name)
@@ -69,11 +81,13 @@ def draw_losses(axes: Axes, run: Run) -> None:
 
 
 def draw_entropy(axes: Axes, run: Run) -> None:
+    """How undecided the policy is."""
     axes.plot(*series(run, "policy/entropy"), color=PALETTE[3])
     label_steps(axes, "Policy entropy", "entropy (nats)")
 
 
 def draw_values(axes: Axes, run: Run) -> None:
+    """What the critics expect at a few discounts."""
     names = sorted(keys(run, "value/q"), key=discount)
     # Runs learn up to 20 discounts: the shortest, the middle and the longest tell the story.
     chosen = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))
@@ -133,6 +147,8 @@ def label_steps(axes: Axes, title: str, unit: str) -> None:
 
     axes.set(title=title, xlabel="environment steps", ylabel=unit)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if axes.get_yscale() == "linear":
+        axes.ticklabel_format(axis="y", useOffset=False)
 
 
 def label_tenths(axes: Axes, title: str) -> None:
@@ -147,10 +163,10 @@ def finish(axes: Axes, legend_below: bool = False) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.title.set_fontsize(11)
-    if not axes.get_legend_handles_labels()[1]:
-        return
-    if legend_below:
+    names = axes.get_legend_handles_labels()[1]
+    if names and legend_below:
+        columns = 2 if max(len(name.partition("\n")[0]) for name in names) < 36 else 1
         axes.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14),
-                    ncols=2)  # fmt: skip
-    else:
+                    ncols=columns)  # fmt: skip
+    elif names:
         axes.legend(fontsize=8, framealpha=0.85)

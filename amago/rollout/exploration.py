@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from amago.rollout.random_policy import random_allowed
 from amago.rollout.settings import ExplorationSettings
 from amago.types import ACTION_MASK, Array, EnvSpec, Timestep
 
@@ -71,7 +72,4 @@ class Exploration:
         mask = rows.obs.get(ACTION_MASK)
         if mask is None:
             return self.rng.integers(self.spec.action.size, size=len(rows))
-        allowed = mask.astype(bool)
-        allowed = allowed | ~allowed.any(-1, keepdims=True)
-        chosen: Array = np.argmax(self.rng.random(allowed.shape) * allowed, -1)
-        return chosen
+        return random_allowed(self.rng, mask)

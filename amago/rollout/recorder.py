@@ -73,7 +73,10 @@ class Recorder:
         obs = {name[4:]: rows.pop(name) for name in list(rows) if name.startswith("obs/")}
         return Trajectory(
             obs,
-            *(rows[name] for name in _ROW_FIELDS),
+            rows["prev_action"],
+            rows["prev_reward"],
+            rows["first"],
+            rows["terminal"],
             world_seed=int(self._world_seed[lane]),
             task=self.tasks[lane],
         )

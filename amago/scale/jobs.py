@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
 
 
@@ -64,10 +66,11 @@ def plan(
         )
     settings = parse_overrides(overrides)
     suffix = "".join(f"__{key}={_folder_name(value)}" for key, value in sorted(settings.items()))
+    folders = {name: Path(root) / _shortened(_folder_name(name) + suffix) for name in presets}
     return [
-        Job(preset, seed, settings, Path(root) / (_folder_name(preset) + suffix) / f"seed-{seed}")
+        Job(preset, seed, settings, folder / f"seed-{seed}")
         for seed in dict.fromkeys(seeds)
-        for preset in dict.fromkeys(presets)
+        for preset, folder in folders.items()
     ]
 
 
@@ -98,13 +101,17 @@ def amago_command(job: Job, step: Step) -> list[str]:
 
 
 def _flag(key: str, value: str) -> list[str]:
-    *parents, name = key.replace("_", "-").split(".")
-    # tyro has --greedy and --no-greedy for a bool, and takes the items of a tuple one by one.
-    if value.lower() in ("true", "false"):
-        name = name if value.lower() == "true" else f"no-{name}"
-        return ["--" + ".".join([*parents, name])]
-    return ["--" + ".".join([*parents, name]), *value.split()]
+    # tyro takes the items of a tuple one by one, and spells its truths with capitals.
+    items = [item.capitalize() if item in ("true", "false") else item for item in value.split()]
+    return ["--" + key.replace("_", "-"), *items]
 
 
 def _folder_name(text: str) -> str:
     return "-".join(text.replace("/", " ").split())
+
+
+def _shortened(name: str) -> str:
+    """File systems end a name at 255 bytes: a digest keeps what is cut off distinct."""
+    if len(name) <= MOST_CHARACTERS:
+        return name
+    return f"{name[: MOST_CHARACTERS - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from rich import box
+from rich.console import Group
 from rich.table import Table
 
 from amago.scale.jobs import Job
@@ -49,7 +51,7 @@ class Progress:
         self.metrics_size = size
         row = last_row(path)
         self.epoch = int(row.get("epoch", 0))
-        self.last_return = row.get("rollout/return", self.last_return)
+        self.last_return = row.get("rollout/return_mean", row.get("rollout/return"))
 
     def seconds_per_epoch(self, now: float) -> float | None:
         made = self.epoch - self.first_epoch
@@ -115,9 +117,9 @@ def headline(jobs: Sequence[Progress], num_parallel: int, now: float) -> str:
     return f"sweep: {text}" + ("" if left is None else f", about {duration(left)} to go")
 
 
-def live_table(jobs: Sequence[Progress], num_parallel: int, now: float) -> Table:
+def live_table(jobs: Sequence[Progress], num_parallel: int, now: float) -> Group:
     """The running jobs under the headline."""
-    table = Table(title=headline(jobs, num_parallel, now), title_justify="left", expand=False)
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("running")
     for column in ("epoch", "return", "time"):
         table.add_column(column, justify="right")
@@ -126,7 +128,7 @@ def live_table(jobs: Sequence[Progress], num_parallel: int, now: float) -> Table
             latest = "–" if item.last_return is None else f"{item.last_return:.3f}"
             epoch = f"{item.epoch} of {item.epochs or '?'}"
             table.add_row(item.job.name, epoch, latest, duration(now - item.started))
-    return table
+    return Group(headline(jobs, num_parallel, now), table)
 
 
 def duration(seconds: float) -> str:

@@ -140,7 +140,8 @@ def _say_end(outcome: Outcome, queue: Queue) -> None:
     for item in queue.progress:
         if item.state == "failed":
             console.print(f"[bold red]failed[/]: {escape(item.job.name)} ({escape(item.note)}), "
-                          f"end of {escape(str(item.job.log))}:", soft_wrap=True)  # fmt: skip
+                          f"end of {escape(str(item.job.log))}:", highlight=False,
+                          soft_wrap=True)  # fmt: skip
             console.print(escape(_log_tail(item.job.log)), highlight=False, soft_wrap=True)
     text = f"{len(outcome.done)} done, {len(outcome.failed)} failed, "
     text += f"{len(outcome.skipped)} were complete before"

@@ -70,14 +70,14 @@ class TensorBoardTracker:
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(str(folder / "tensorboard"))
 
     def log(self, scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items():
-            self._writer.add_scalar(name, value, step)  # type: ignore[no-untyped-call]
+            self._writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        self._writer.close()  # type: ignore[no-untyped-call]
+        self._writer.close()
 
 
 class WandbTracker:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import importlib.metadata
 import math
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-import amago
 from amago.agent.agent import Agent, Parts, resolve_context_length
 from amago.agent.learner import Learner
 from amago.config import Config, from_dict, to_dict
@@ -37,7 +37,7 @@ DEFAULT_STEPS = 1000
 class Custom:
     """A user's own classes: networks, and a function that makes the environment."""
 
-    parts: Parts = Parts()
+    parts: Parts = field(default_factory=Parts)
     make_env: Callable[[], Env] | None = None
 
     def names(self) -> dict[str, str]:
@@ -111,7 +111,7 @@ def create(
         )
     folder.mkdir(parents=True, exist_ok=True)
     header = {
-        "version": amago.__version__,
+        "version": importlib.metadata.version("amago"),
         "preset": preset,
         "seed": seed,
         "config": to_dict(config),

@@ -20,8 +20,7 @@ def oracle_return_per_block(task: DarkKeyDoor, worlds: Array, num_blocks: int = 
     to_door = to_key + np.abs(key - door).sum(axis=1)
     period = np.minimum(to_door, task.trial_limit)[:, None]
     in_trial = np.arange(task.horizon) % period + 1  # [M, H]
-    solvable = in_trial <= task.trial_limit
-    reward = (in_trial == to_key[:, None]) * 1.0 + (in_trial == to_door[:, None]) * solvable
+    reward = (in_trial == to_key[:, None]) * 1.0 + (in_trial == to_door[:, None])
     blocks = np.arange(task.horizon) * num_blocks // task.horizon
     return np.stack([reward[:, blocks == b].sum(axis=1) for b in range(num_blocks)], axis=1)
 

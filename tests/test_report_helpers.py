@@ -27,7 +27,7 @@ def write_run(
     for epoch in range(1, epochs + 1):
         reached = level * epoch / epochs
         row: dict[str, Any] = {"epoch": epoch, "env_steps": 100 * epoch, "updates": 5 * epoch}
-        row |= {"loss/critic": 1 / epoch, "loss/actor": -0.1, "rollout/return": reached}
+        row |= {"loss/critic": 1 / epoch, "loss/actor": -0.1, "rollout/return_mean": reached}
         row |= {"policy/entropy": 1.0, "value/q@0.9": 1.0, "value/q@0.999": 2.0}
         if epoch % 2 == 0:
             row |= {"eval/return_mean": reached, "eval/return_std": 0.5, "eval/episodes": 16}

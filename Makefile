@@ -1,0 +1,45 @@
+# One set of verbs for people and CI. Everything is installed into .venv under constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+# Nothing of the user's own packages may leak into the environment.
+export PYTHONNOUSERSITE := 1
+
+.PHONY: train test test-slow check format lint types contracts install clean
+
+install: .venv/.installed
+
+# torch comes first and pinned: any looser request would fetch gigabytes of CUDA libraries.
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -c constraints.txt torch
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[all,dev]'
+	touch $@
+
+train: install
+	$(BIN)/amago train dark-key-to-door
+
+test: check
+
+check: lint types contracts
+	$(BIN)/pytest -n 2
+
+test-slow: install
+	$(BIN)/pytest -n 2 -m slow
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: install
+	$(BIN)/mypy
+
+contracts: install
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -1,0 +1,5 @@
+"""python -m amago."""
+
+from amago.cli import main
+
+main()

@@ -1,0 +1,148 @@
+"""amago from Python: train, resume, load, evaluate."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from amago.agent.agent import Agent, Parts
+from amago.agent.policy import AgentPolicy
+from amago.config import Config, from_dict
+from amago.envs.in_process import Env, InProcessVector
+from amago.envs.registry import make_vector, single_env
+from amago.envs.settings import EnvSettings
+from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.nets.memory.interface import Memory
+from amago.nets.timestep import TimestepEncoder
+from amago.report.curves import plot_run
+from amago.report.runs import read_run
+from amago.rollout.stats import summarise
+from amago.training import checkpoint, loop
+from amago.training.conclude import conclude
+from amago.training.evaluate import evaluate_rollouts
+from amago.training.predictor import Predictor
+from amago.training.run import Custom, Run, check_custom, create, read_header, restore
+from amago.training.view import Silent, View
+from amago.types import EnvSpec, VectorEnv
+
+MakeEnv = Callable[[], Env]
+MakeEncoder = Callable[[EnvSpec], TimestepEncoder]
+MakeMemory = Callable[..., Memory]
+
+
+def train(
+    config: Config,
+    seed: int = 0,
+    run_dir: str | Path | None = None,
+    *,
+    env: MakeEnv | None = None,
+    encoder: MakeEncoder | None = None,
+    memory: MakeMemory | None = None,
+    preset: str = "",
+    view: View | None = None,
+) -> dict[str, Any]:
+    """Train an agent and return its final evaluation; everything else is in the run folder."""
+    custom = Custom(Parts(encoder, memory), env)
+    folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
+    return _finish(create(folder, config, seed, preset=preset, custom=custom), custom, view)
+
+
+def resume(
+    run_dir: str | Path,
+    *,
+    env: MakeEnv | None = None,
+    encoder: MakeEncoder | None = None,
+    memory: MakeMemory | None = None,
+    view: View | None = None,
+) -> dict[str, Any]:
+    """Continue a run from its latest checkpoint as if it had never stopped."""
+    custom = Custom(Parts(encoder, memory), env)
+    return _finish(restore(Path(run_dir), custom=custom), custom, view)
+
+
+def load(
+    run_dir: str | Path,
+    *,
+    which: str = "latest",
+    greedy: bool | None = None,
+    seed: int = 0,
+    env: MakeEnv | None = None,
+    encoder: MakeEncoder | None = None,
+    memory: MakeMemory | None = None,
+) -> Predictor:
+    """The trained policy of a run; `which` is latest, best or an epoch."""
+    folder = Path(run_dir)
+    header = read_header(folder)
+    custom = Custom(Parts(encoder, memory), env)
+    check_custom(folder, header, custom)
+    path = checkpoint.find(folder / "checkpoints", which)
+    if path is None:
+        raise ValueError(
+            f"{folder} has no checkpoint {which!r}; train it further with `amago resume {folder}`"
+        )
+    config = from_dict(header["config"])
+    with contextlib.closing(single_env(config.env, env)) as example:
+        obs = ObsConverter(example.observation_space)
+        action = ActionConverter(example.action_space)
+    vector = make_vector(config.env, seed=0, num_lanes=1, make_env=env)
+    vector.close()
+    agent = Agent(vector.spec, config, custom.parts)
+    checkpoint.load_agent(path, agent)
+    chosen = config.agent.greedy if greedy is None else greedy
+    return Predictor(AgentPolicy(agent, seed=seed, greedy=chosen), obs, action)
+
+
+def evaluate(
+    policy: Predictor,
+    env: str | EnvSettings | MakeEnv | Env | VectorEnv,
+    episodes: int = 100,
+    *,
+    seed: int = 0,
+    num_lanes: int = 16,
+) -> dict[str, Any]:
+    """Returns of a loaded policy: mean, deviation, success, and per tenth of the horizon."""
+    vector = _vector(env, seed, min(num_lanes, episodes))
+    spec = policy.policy.agent.spec
+    if (vector.spec.obs, vector.spec.action) != (spec.obs, spec.action):
+        raise ValueError(
+            f"the policy was trained on {spec.name} with {dict(spec.obs)} and {spec.action}, but "
+            f"{vector.spec.name} has {dict(vector.spec.obs)} and {vector.spec.action}"
+        )
+    return dict(summarise(evaluate_rollouts(policy.policy, vector, episodes)))
+
+
+def new_run_dir(name: str, seed: int) -> Path:
+    """runs/<name>-<seed>-<time>."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{name.replace('/', '-')}-seed{seed}-{stamp}"
+
+
+def _vector(env: Any, seed: int, num_lanes: int) -> VectorEnv:
+    if isinstance(env, str):
+        env = EnvSettings(id=env)
+    if isinstance(env, EnvSettings):
+        return make_vector(env, seed=seed, num_lanes=num_lanes)
+    if isinstance(env, gym.Env):
+        return InProcessVector(lambda: env, 1, seed)
+    if callable(env):
+        return make_vector(EnvSettings(), seed=seed, num_lanes=num_lanes, make_env=env)
+    vector: VectorEnv = env
+    return vector
+
+
+def _finish(run: Run, custom: Custom, view: View | None) -> dict[str, Any]:
+    view = view or Silent()
+    try:
+        loop.train(run, view)
+        view.phase("final test")
+        result = conclude(run, custom)
+    finally:
+        view.close()
+        run.close()
+    plot_run(read_run(run.folder), run.folder / "curves.png", result["references"])
+    return result

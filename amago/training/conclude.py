@@ -1,0 +1,53 @@
+"""The end of a run: its final evaluation, beside what others earn on the same worlds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amago.agent.policy import AgentPolicy
+from amago.envs.references import oracle_blocks
+from amago.envs.registry import make_vector
+from amago.rollout.random_policy import RandomPolicy
+from amago.rollout.stats import summarise
+from amago.training.evaluate import evaluate_rollouts
+from amago.training.files import read_json, write_json
+from amago.training.run import Custom, Run, read_header
+from amago.training.seeding import derive
+
+
+def conclude(run: Run, custom: Custom | None = None) -> dict[str, Any]:
+    """Evaluate the finished agent on worlds that neither training nor evaluation met."""
+    path = run.folder / "result.json"
+    if path.exists():
+        result: dict[str, Any] = read_json(path)
+        return result
+    episodes = run.config.run.final_eval_episodes
+    env = make_vector(
+        run.config.env,
+        seed=derive(run.seed, "final evaluation envs"),
+        num_lanes=min(run.config.env.eval_lanes, episodes),
+        make_env=None if custom is None else custom.make_env,
+    )
+    try:
+        policy = AgentPolicy(
+            run.agent, seed=derive(run.seed, "final evaluation"), greedy=run.config.agent.greedy
+        )
+        summary = summarise(evaluate_rollouts(policy, env, episodes))
+        played = RandomPolicy(env.spec, derive(run.seed, "random play"))
+        random = summarise(evaluate_rollouts(played, env, episodes))
+    finally:
+        env.close()
+    references = {"random": random["return_per_block"], "oracle": oracle_blocks(run.config.env)}
+    result = {
+        "preset": read_header(run.folder)["preset"],
+        "seed": run.seed,
+        "epochs": run.epoch,
+        "env_steps": run.env_steps,
+        "updates": run.learner.updates,
+        "seconds": run.seconds,
+        **summary,
+        "random_return_mean": random["return_mean"],
+        "references": {name: blocks for name, blocks in references.items() if blocks is not None},
+    }
+    write_json(path, result)
+    return result

@@ -1,0 +1,82 @@
+"""A trained agent for other people's loops, in the manner of Stable-Baselines3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amago.agent.policy import AgentPolicy
+from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.types import Array, Timestep
+
+
+@dataclass(frozen=True)
+class PredictState:
+    """What must be carried from one prediction to the next."""
+
+    memory: Any
+    prev_action: Array  # [N, A]
+    time: Array  # [N]
+
+
+class Predictor:
+    """Observations in, environment actions out; memory travels in `state`.
+
+    One environment: pass its observation and scalars. N environments: pass batched
+    observations and arrays [N]. `state` belongs to the call that returned it: hand it to the
+    next call and to no other.
+    """
+
+    def __init__(self, policy: AgentPolicy, obs: ObsConverter, action: ActionConverter) -> None:
+        self.policy = policy
+        self._obs, self._action = obs, action
+
+    def predict(
+        self,
+        obs: Any,
+        state: PredictState | None,
+        episode_start: Any,
+        reward: Any,
+        first: Any = None,
+    ) -> tuple[Any, PredictState]:
+        """Choose actions.
+
+        `episode_start` clears the memory of an environment (an outer reset), `reward` is what
+        the last step paid (ignored at a start), `first` marks the start of a further trial
+        within the same memory.
+        """
+        single = np.ndim(episode_start) == 0
+        start = np.atleast_1d(np.asarray(episode_start, bool)).copy()
+        count = len(start)
+        if state is None:
+            start[:] = True
+            state = PredictState(
+                self.policy.initial_state(count),
+                np.zeros((count, self._action.spec.size), np.float32),
+                np.zeros(count, np.int64),
+            )
+        if len(state.time) != count:
+            raise ValueError(
+                f"state belongs to {len(state.time)} environments, episode_start to {count}; "
+                "pass state=None to begin with another number of environments"
+            )
+        time = np.where(start, 0, state.time)
+        rewards = np.broadcast_to(np.asarray(reward, np.float32), (count,))
+        begins = start | (False if first is None else np.atleast_1d(np.asarray(first, bool)))
+        timestep = Timestep(
+            obs=self._obs.stack([obs]) if single else self._obs.batch(obs),
+            prev_action=np.where(start[:, None], 0.0, state.prev_action).astype(np.float32),
+            prev_reward=np.where(start, 0.0, rewards).astype(np.float32),
+            time=time,
+            first=np.broadcast_to(begins, (count,)).copy(),
+            terminal=np.zeros(count, bool),
+            last=np.zeros(count, bool),
+            world_seed=np.zeros(count, np.int64),
+        )
+        chosen, memory = self.policy.act(timestep, state.memory)
+        executed = self._action.executed(chosen, count)
+        after = PredictState(memory, self._action.spec.encode(executed), time + 1)
+        actions = self._action.to_env(executed)
+        return (actions[0] if single else actions), after
