@@ -113,6 +113,8 @@ class HeadSettings:
     """Least probability of an allowed discrete action (at most .1/A)."""
     popart: bool = True
     """Learn values on a normalised scale that follows the targets (PopArt)."""
+    popart_rate: float = 5e-4
+    """Step of PopArt's averages."""
 
     def __post_init__(self) -> None:
         for name in ("actor_hidden", "critic_hidden"):
@@ -126,3 +128,5 @@ class HeadSettings:
             raise ValueError(
                 f"--heads.probability-floor must be 0 or more, got {self.probability_floor}"
             )
+        if not 0.0 < self.popart_rate <= 1.0:
+            raise ValueError(f"--heads.popart-rate must be in (0, 1], got {self.popart_rate}")

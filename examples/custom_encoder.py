@@ -1,0 +1,64 @@
+"""Your own timestep encoder: one row of experience in, one vector out.
+
+    python examples/custom_encoder.py [--epochs 100]
+
+A run made with your own class needs it again, as in the last lines: a run folder holds
+weights and settings, never code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+
+import torch
+from torch import Tensor, nn
+
+import amago
+from amago.config import override
+from amago.nets.timestep import Rows, TimestepEncoder
+from amago.types import EnvSpec
+
+
+class FourierEncoder(TimestepEncoder):
+    """Positions as waves of several lengths, so that small distances stand out."""
+
+    def __init__(self, spec: EnvSpec) -> None:
+        super().__init__()
+        self.output_dim = 64
+        self.register_buffer("frequencies", 2.0 ** torch.arange(6))
+        num_waves = 2 * 6 * spec.obs["observation"].shape[0]
+        self.net = nn.Sequential(
+            nn.Linear(num_waves + spec.action.size + 2, 64), nn.LeakyReLU(), nn.LayerNorm(64)
+        )
+
+    def forward(self, rows: Rows) -> Tensor:
+        angles = rows.obs["observation"][:, :, None] * self.frequencies  # [M, 2, 6]
+        waves = torch.cat([angles.sin(), angles.cos()], -1).flatten(1)
+        rest = torch.stack([rows.prev_reward, rows.first.float()], -1)
+        return self.net(torch.cat([waves, rows.prev_action, rest], -1))
+
+
+def main(epochs: int) -> None:
+    config = override(
+        amago.preset("wind"),
+        {
+            "env.num_lanes": 8,
+            "run.epochs": epochs,
+            "run.updates_per_epoch": 10,
+            "run.eval_episodes": 16,
+            "run.final_eval_episodes": 32,
+        },
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        result = amago.train(config, seed=0, run_dir=folder, encoder=FourierEncoder)
+        print(f"return {result['return_mean']:.2f}, at random {result['random_return_mean']:.2f}")
+
+        policy = amago.load(folder, encoder=FourierEncoder)
+        print(amago.evaluate(policy, config.env, episodes=8, seed=1))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=3, help="3 shows that it runs, 100 learn")
+    main(parser.parse_args().epochs)

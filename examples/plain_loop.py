@@ -1,0 +1,62 @@
+"""A trained agent in a loop of your own: load, predict, and carry the state along.
+
+    python examples/plain_loop.py [RUN]
+
+RUN is a folder made by `amago train dark-key-to-door`; without one, a small agent is
+trained first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+
+import gymnasium as gym
+
+import amago
+from amago.config import override
+
+SMALL = {
+    "env.kwargs": {"grid": 3, "trial_limit": 10, "horizon": 30},
+    "env.num_lanes": 8,
+    "run.epochs": 4,
+    "run.updates_per_epoch": 10,
+    "run.final_eval_episodes": 16,
+}
+
+
+def play(run_dir: str, env_kwargs: dict[str, int], worlds: int = 5) -> list[float]:
+    """Returns of some rollouts, each in a world that the agent has never met."""
+    policy = amago.load(run_dir, greedy=True)
+    env = gym.make("amago/DarkKeyToDoor-v0", **env_kwargs)
+    returns = []
+    for seed in range(worlds):
+        obs, info = env.reset(seed=seed)
+        state, reward, total, over = None, 0.0, 0.0, False
+        while not over:
+            # Start and reward are inputs: the memory is cleared at a start, and an agent that
+            # learns while it plays must see what its last action earned.
+            action, state = policy.predict(
+                obs, state, episode_start=state is None, reward=reward, first=info.get("first")
+            )
+            obs, reward, terminated, truncated, info = env.step(action)
+            total += float(reward)
+            over = terminated or truncated
+        returns.append(total)
+    env.close()
+    return returns
+
+
+def main(run_dir: str | None) -> None:
+    if run_dir is not None:
+        print(play(run_dir, {"grid": 5, "trial_limit": 25, "horizon": 100}))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        amago.train(override(amago.preset("dark-key-to-door"), SMALL), seed=0, run_dir=folder)
+        print(play(folder, SMALL["env.kwargs"]))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", nargs="?", help="a run of the preset dark-key-to-door")
+    main(parser.parse_args().run)

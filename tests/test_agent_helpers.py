@@ -1,0 +1,200 @@
+"""Tiny agents and hand-made batches for the tests of networks and learning rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from amago.agent.agent import Agent
+from amago.agent.learner import Learner
+from amago.config import Config, override
+from amago.nets.distributions import TanhGaussian
+from amago.types import ACTION_MASK, ActionSpec, Batch, EnvSpec, ObsSpec
+
+HORIZON = 24
+DISCOUNTS = (0.5, 0.9, 0.99)
+
+TINY: dict[str, Any] = {
+    "encoder.hidden": (12, 8),
+    "transformer.model_dim": 16,
+    "transformer.feedforward_dim": 24,
+    "transformer.num_heads": 2,
+    "transformer.dropout": 0.0,
+    "gru.hidden": 12,
+    "gru.output": 16,
+    "feedforward.width": 16,
+    "feedforward.hidden": 24,
+    "heads.actor_hidden": (10, 8),
+    "heads.critic_hidden": (12, 9),
+    "heads.num_critics": 3,
+    "agent.discounts": DISCOUNTS,
+    "agent.acting_discount": 0.99,
+    "agent.target_critics": 3,
+    "optim.warmup_updates": 0,
+}
+
+MEMORIES: dict[str, dict[str, Any]] = {
+    "sinusoid": {"transformer.position": "sinusoid"},
+    "learned": {"transformer.position": "learned"},
+    "rope": {"transformer.position": "rope"},
+    "relu": {"transformer.activation": "relu"},
+    "no extra norms": {"transformer.extra_norms": False},
+    "no sigma": {"transformer.sigma_reparam": False},
+    "pre-LN": {
+        "transformer.activation": "relu",
+        "transformer.extra_norms": False,
+        "transformer.sigma_reparam": False,
+    },
+    "gru": {"memory": "gru"},
+    "feedforward": {"memory": "feedforward"},
+}
+"""Every memory, position kind and switch of the Transformer."""
+
+
+def tiny_spec(kind: str = "discrete", *, mask: bool = False, horizon: int = HORIZON) -> EnvSpec:
+    obs = {"place": ObsSpec((2,), "float32"), "room": ObsSpec((), "uint8", "category", 4)}
+    if mask:
+        obs[ACTION_MASK] = ObsSpec((3,), "bool", "mask")
+    size = 3 if kind == "discrete" else 2
+    return EnvSpec("tiny", obs, ActionSpec(kind, size), horizon)  # type: ignore[arg-type]
+
+
+def tiny_config(**overrides: Any) -> Config:
+    dotted = {key.replace("__", "."): value for key, value in overrides.items()}
+    return override(Config(), TINY | dotted)
+
+
+def tiny_agent(spec: EnvSpec, config: Config, *, seed: int = 0, double: bool = True) -> Agent:
+    """An agent in the middle of its life: nothing is at its initial value."""
+    torch.manual_seed(seed)
+    agent = Agent(spec, config)
+    with torch.no_grad():
+        for parameter in agent.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        agent.encoder.normalizer.update(1.0 + 2.0 * torch.randn(50, 3))
+        for scale in (1.0, 3.0, 2.0):
+            agent.popart.rate = 0.2
+            agent.popart.update(scale * torch.randn(20, len(agent.discounts)) + scale)
+        agent.popart.rate = 5e-4
+    return agent.double() if double else agent
+
+
+def tiny_learner(
+    kind: str = "discrete", *, mask: bool = False, double: bool = True, seed: int = 0,
+    **overrides: Any,
+) -> Learner:  # fmt: skip
+    config = tiny_config(**overrides)
+    agent = tiny_agent(tiny_spec(kind, mask=mask), config, seed=seed, double=double)
+    return Learner(agent, config.agent, config.optim)
+
+
+def random_batch(
+    spec: EnvSpec, lengths: Sequence[int], *, seed: int = 0, starts: Sequence[int] | None = None,
+    double: bool = True,
+) -> Batch:  # fmt: skip
+    """Windows of `lengths` rows, right-padded with zeros; some end terminal, some restart."""
+    rng = np.random.default_rng(seed)
+    B, R, A = len(lengths), max(lengths), spec.action.size
+    valid = np.arange(R) < np.array(lengths)[:, None]
+    start = np.array(starts or [0] * B)
+    if spec.action.kind == "discrete":
+        action = np.eye(A)[rng.integers(A, size=(B, R))]
+    else:
+        action = rng.uniform(-1.0, 1.0, (B, R, A))
+    terminal = np.zeros((B, R), bool)
+    terminal[::2] = np.arange(R) == np.array(lengths)[::2, None] - 1
+    arrays = {
+        "prev_action": action,
+        "prev_reward": rng.normal(size=(B, R)),
+        "time": start[:, None] + np.arange(R),
+        "first": (start[:, None] + np.arange(R)) % 5 == 0,
+        "terminal": terminal,
+    }
+    obs = {"place": rng.normal(size=(B, R, 2)), "room": rng.integers(4, size=(B, R), dtype="u1")}
+    if ACTION_MASK in spec.obs:
+        allowed = rng.random((B, R, A)) < 0.6
+        # An action that was taken was allowed, except where nothing was.
+        allowed[:, :-1] |= (action[:, 1:] > 0) & (rng.random((B, R - 1, 1)) < 0.8)
+        obs[ACTION_MASK] = allowed & (rng.random((B, R, 1)) < 0.9)
+    dtype = torch.float64 if double else torch.float32
+
+    def tensor(x: Any) -> Tensor:
+        x = x * valid.reshape(B, R, *[1] * (x.ndim - 2)).astype(x.dtype)
+        made = torch.from_numpy(np.ascontiguousarray(x))
+        return made.to(dtype) if made.is_floating_point() else made
+
+    return Batch(
+        obs={key: tensor(value) for key, value in obs.items()},
+        valid=torch.from_numpy(valid),
+        **{key: tensor(value) for key, value in arrays.items()},
+    )
+
+
+def map_batch(batch: Batch, function: Any) -> Batch:
+    """A batch with a function applied to every array."""
+    rest = {f.name: function(getattr(batch, f.name)) for f in fields(batch) if f.name != "obs"}
+    return replace(batch, obs={k: function(v) for k, v in batch.obs.items()}, **rest)
+
+
+def sequences(batch: Batch) -> list[Batch]:
+    """Each row of a batch alone, without its padding."""
+    lengths = batch.valid.sum(1).tolist()
+    return [map_batch(batch, lambda x, b=b, n=n: x[b : b + 1, :n]) for b, n in enumerate(lengths)]
+
+
+def noise_of(mean: Any) -> Any:
+    """Noise in the place of random numbers, tied to the row that it disturbs."""
+    return np.sin(37.0 * mean) if isinstance(mean, np.ndarray) else torch.sin(37.0 * mean)
+
+
+@contextmanager
+def predictable_samples() -> Iterator[None]:
+    """Continuous policies sample with `noise_of` their mean."""
+    original = TanhGaussian.sample
+
+    def sample(self: TanhGaussian, generator: Any = None) -> Tensor:
+        return torch.tanh(self.mean + self.log_std.exp() * noise_of(self.mean.detach()))
+
+    TanhGaussian.sample = sample  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        TanhGaussian.sample = original  # type: ignore[method-assign]
+
+
+def snapshot(module: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def changed(module: nn.Module, before: dict[str, Tensor]) -> list[str]:
+    """Names whose bits are not what they were."""
+    after = module.state_dict()
+    return [name for name, value in before.items() if not torch.equal(value, after[name])]
+
+
+def gradients(module: nn.Module) -> dict[str, Tensor]:
+    return {
+        name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        for name, p in module.named_parameters()
+    }
+
+
+def test_sequences_undo_the_padding_of_a_batch() -> None:
+    batch = random_batch(tiny_spec(), [5, 2, 4])
+    rows = sequences(batch)
+    assert [row.valid.shape[1] for row in rows] == [5, 2, 4]
+    assert all(bool(row.valid.all()) for row in rows)
+    assert torch.equal(rows[2].obs["place"][0], batch.obs["place"][2, :4])
+
+
+def test_tiny_agents_are_not_at_their_initial_values() -> None:
+    agent = tiny_learner().agent
+    assert not torch.equal(agent.popart.weight, torch.ones(3).double())
+    assert not torch.equal(agent.actor.out.weight, agent.target_actor.out.weight)
+    assert float(agent.encoder.normalizer.mass) > 0

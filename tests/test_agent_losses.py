@@ -1,0 +1,340 @@
+"""The update of method.md §3 against a slow, independent computation of it."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from test_agent_helpers import (
+    DISCOUNTS,
+    noise_of,
+    predictable_samples,
+    random_batch,
+    sequences,
+    tiny_learner,
+    tiny_spec,
+)
+
+from amago.agent import learner as learner_module
+from amago.agent.filters import binary_filter, exponential_filter
+from amago.agent.settings import CONTINUOUS_DISCOUNTS, DISCRETE_DISCOUNTS, AgentSettings
+from amago.agent.targets import draw_critics, td_target
+
+# Parts
+
+
+def test_td_targets_equal_numbers_made_by_hand():
+    reward = torch.tensor([1.0, -2.0, 3.0])
+    done = torch.tensor([False, False, True])
+    values = torch.tensor(
+        [
+            [[10.0, 20.0], [1.0, -1.0], [5.0, 5.0]],
+            [[8.0, 30.0], [2.0, -4.0], [9.0, 9.0]],
+        ]
+    )
+    got = td_target(reward, done, values, torch.tensor([0.5, 0.9]))
+    want = [[1 + 0.5 * 8, 1 + 0.9 * 20], [-2 + 0.5 * 1, -2 + 0.9 * -4], [3.0, 3.0]]
+    torch.testing.assert_close(got, torch.tensor(want))
+
+
+def test_critics_of_a_target_are_drawn_without_replacement_and_evenly():
+    torch.manual_seed(0)
+    counts = np.zeros((4, 4))
+    for _ in range(3000):
+        a, b = draw_critics(4, 2, torch.device("cpu")).tolist()
+        assert a != b
+        counts[a, b] += 1
+    pairs = counts[~np.eye(4, dtype=bool)]
+    assert float(((pairs - 250) ** 2 / 250).sum()) < 37.4  # 11 degrees, 1 in 10,000
+
+
+def test_the_binary_filter_accepts_strictly_positive_advantages():
+    got = binary_filter(torch.tensor([[-1.0, 0.0], [1e-9, 5.0]]))
+    assert got.tolist() == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_the_exponential_filter_is_a_bounded_exponential():
+    got = exponential_filter(torch.tensor([[-1.0, 0.0], [1.5, 100.0]]))
+    want = [[math.exp(-1), 1.0], [math.exp(1.5), 20.0]]
+    torch.testing.assert_close(got, torch.tensor(want))
+
+
+def test_discount_sets_are_those_of_the_method():
+    assert AgentSettings().resolve_discounts("discrete") == (
+        0.7, 0.9, 0.93, 0.95, 0.98, 0.99, 0.992, 0.994, 0.995, 0.997, 0.998, 0.999, 0.9991,
+        0.9992, 0.9993, 0.9994, 0.9995,
+    )  # fmt: skip
+    continuous = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
+    assert AgentSettings().resolve_discounts("continuous") == continuous
+    wide = AgentSettings(discounts="wide")
+    assert wide.resolve_discounts("discrete") == (0.1, 0.3, 0.5, *DISCRETE_DISCOUNTS)
+    assert wide.resolve_discounts("continuous") == (0.1, 0.3, 0.5, *CONTINUOUS_DISCOUNTS)
+
+
+def test_the_acting_discount_is_single_joins_a_set_or_is_in_it_once():
+    assert AgentSettings(discounts="single").resolve_discounts("discrete") == (0.999,)
+    chosen = AgentSettings(discounts=(0.9, 0.5), acting_discount=0.8)
+    assert chosen.resolve_discounts("discrete") == (0.5, 0.8, 0.9)
+    chosen = AgentSettings(discounts=(0.9, 0.5), acting_discount=0.9)
+    assert chosen.resolve_discounts("continuous") == (0.5, 0.9)
+
+
+@pytest.mark.parametrize("acting", DISCOUNTS)
+def test_acting_uses_the_policy_of_the_acting_discount(acting):
+    agent = tiny_learner(agent__acting_discount=acting).agent
+    assert float(agent.discounts[agent.acting_index]) == pytest.approx(acting)
+
+
+def test_default_settings_are_those_of_the_method():
+    from amago.config import Config
+
+    agent, optim, heads = Config().agent, Config().optim, Config().heads
+    assert (agent.actor_weight, agent.bc_weight, agent.critic_weight) == (1.0, 0.1, 10.0)
+    assert (agent.target_tau, agent.target_critics, heads.num_critics) == (0.003, 2, 4)
+    assert (agent.reward_scale, agent.acting_discount, agent.bc_filter) == (10.0, 0.999, "binary")
+    assert (optim.grad_clip, optim.warmup_updates, heads.probability_floor) == (1.0, 500, 1e-3)
+    assert Config().transformer.dropout == 0.05
+
+
+# The whole loss, in loops
+
+
+def leaky(x):
+    return np.where(x > 0, x, 0.01 * x)
+
+
+def arrays(tensor):
+    return tensor.detach().numpy()
+
+
+class SlowHeads:
+    """Actor and critics of one agent (online or target), evaluated row by row in numpy."""
+
+    def __init__(self, agent, actor, critics):
+        self.kind, self.size = agent.spec.action.kind, agent.spec.action.size
+        self.discounts = arrays(agent.discounts)
+        linear = [m for m in actor.modules() if isinstance(m, torch.nn.Linear)]
+        self.actor = [(arrays(m.weight), arrays(m.bias)) for m in linear]
+        self.critics = [(arrays(m.weight), arrays(m.bias)) for m in critics.layers]
+        self.num_critics = len(self.critics[0][0])
+        self.floor = 1e-3
+
+    def policy(self, state, g, mask):
+        """Probabilities (discrete), or (mean, log_std)."""
+        x = state
+        for index, (weight, bias) in enumerate(self.actor):
+            x = weight @ x + bias
+            x = leaky(x) if index < len(self.actor) - 1 else x
+        if self.kind == "continuous":
+            x = x[g * 2 * self.size : (g + 1) * 2 * self.size]
+            return x[: self.size], -5 + 3.5 * (np.tanh(x[self.size :]) + 1)
+        x = x[g * self.size : (g + 1) * self.size]
+        allowed = [a for a in range(self.size) if mask is None or mask[a]] or range(self.size)
+        floor = min(self.floor, 0.1 / self.size)
+        total = sum(math.exp(x[a]) for a in allowed)
+        p = np.zeros(self.size)
+        for a in allowed:
+            p[a] = (1 - len(allowed) * floor) * math.exp(x[a]) / total + floor
+        return p
+
+    def output(self, c, state, g, action):
+        """What critic c puts out, before any scale; action is an id or a vector."""
+        x = state
+        if self.kind == "continuous":
+            horizon = math.log1p(1 / (1 - self.discounts[g]))
+            x = np.concatenate((state, action, [np.float32(horizon)]))
+        for index, (weight, bias) in enumerate(self.critics):
+            x = x @ weight[c] + bias[c, 0]
+            x = leaky(x) if index < len(self.critics) - 1 else x
+        return x[g * self.size + action] if self.kind == "discrete" else x[0]
+
+    def expected(self, c, state, g, mask, scale):
+        """E_π of scale(output), by sum or by one sample with the agreed noise."""
+        policy = self.policy(state, g, mask)
+        if self.kind == "discrete":
+            return sum(policy[a] * scale(self.output(c, state, g, a)) for a in range(self.size))
+        mean, log_std = policy
+        action = np.tanh(mean + np.exp(log_std) * noise_of(mean))
+        return scale(self.output(c, state, g, action))
+
+    def log_prob(self, state, g, mask, action):
+        policy = self.policy(state, g, mask)
+        if self.kind == "discrete":
+            return math.log(max(policy[action], np.finfo(np.float64).tiny))
+        total = 0.0
+        for mean, log_std, a in zip(*policy, action, strict=True):
+            a = min(max(a, -0.99), 0.99)
+            z = (math.atanh(a) - mean) / math.exp(log_std)
+            total += -0.5 * z * z - log_std - 0.5 * math.log(2 * math.pi) - math.log(1 - a * a)
+        return total
+
+
+class SlowPopArt:
+    """Scale and affine of one discount."""
+
+    def __init__(self, popart, g, rate=5e-4):
+        self.rate = rate
+        self.mean, self.second = float(popart.mean[g]), float(popart.second[g])
+        self.mass, self.w, self.b = (
+            float(popart.mass), float(popart.weight[g]), float(popart.bias[g]),
+        )  # fmt: skip
+
+    def moments(self):
+        mu = self.mean / self.mass
+        return mu, math.sqrt(max(self.second / self.mass - mu * mu, 1e-4))
+
+    def normalised(self, output):
+        return self.w * output + self.b
+
+    def raw(self, output):
+        mu, sigma = self.moments()
+        return sigma * self.normalised(output) + mu
+
+    def update(self, values):
+        mu, sigma = self.moments()
+        self.mean += self.rate * (sum(values) / len(values) - self.mean)
+        self.second += self.rate * (sum(v * v for v in values) / len(values) - self.second)
+        self.mass += self.rate * (1 - self.mass)
+        new_mu, new_sigma = self.moments()
+        self.w, self.b = sigma * self.w / new_sigma, (sigma * self.b + mu - new_mu) / new_sigma
+
+
+def slow_losses(learner, batch, drawn):
+    """{critic, actor, bc, total}, each a mean over valid (b, t, γ)."""
+    agent, settings = learner.agent, learner.settings
+    online = SlowHeads(agent, agent.actor, agent.critics)
+    target = SlowHeads(agent, agent.target_actor, agent.target_critics)
+    critics = range(online.num_critics)
+    transitions = []
+    for row in sequences(batch):
+        with torch.no_grad():
+            states = arrays(agent.encode(row)[0])
+        masks = row.obs.get("action_mask")
+        masks = None if masks is None else arrays(masks[0])
+        for t in range(len(states) - 1):
+            action = arrays(row.prev_action[0, t + 1])
+            transitions.append(
+                (
+                    states[t], states[t + 1],
+                    int(action.argmax()) if online.kind == "discrete" else action,
+                    float(row.prev_reward[0, t + 1]) * settings.reward_scale,
+                    bool(row.terminal[0, t + 1]),
+                    None if masks is None else masks[t], None if masks is None else masks[t + 1],
+                )
+            )  # fmt: skip
+    sums, count = {"critic": 0.0, "actor": 0.0, "bc": 0.0}, 0
+    accepted = []
+    for g, discount in enumerate(online.discounts):
+        popart = SlowPopArt(agent.popart, g)
+        ys = []
+        for _, after, _, reward, done, _, mask in transitions:
+            value = min(target.expected(c, after, g, mask, popart.raw) for c in drawn)
+            ys.append(reward + (0.0 if done else float(discount) * value))
+        popart.update(ys)
+        mu, sigma = popart.moments()
+        for (state, _, action, _, _, mask, _), y in zip(transitions, ys, strict=True):
+            q = [popart.normalised(online.output(c, state, g, action)) for c in critics]
+            v = [online.expected(c, state, g, mask, popart.normalised) for c in critics]
+            sums["critic"] += sum((x - (y - mu) / sigma) ** 2 for x in q) / len(q)
+            sums["actor"] += -min(v)
+            advantage = sum(q) / len(q) - sum(v) / len(v)
+            binary = settings.bc_filter == "binary"
+            weight = float(advantage > 0) if binary else min(math.exp(advantage), 20.0)
+            accepted.append(weight)
+            sums["bc"] += -weight * online.log_prob(state, g, mask, action)
+            count += 1
+    means = {name: value / count for name, value in sums.items()}
+    means["total"] = (
+        settings.critic_weight * means["critic"]
+        + settings.actor_weight * means["actor"]
+        + settings.bc_weight * means["bc"]
+    )
+    assert 0 < sum(accepted) and min(accepted) != max(accepted)
+    return means
+
+
+@pytest.mark.parametrize("bc_filter", ["binary", "exponential"])
+@pytest.mark.parametrize(
+    ("kind", "mask"), [("discrete", False), ("discrete", True), ("continuous", False)]
+)
+def test_the_total_loss_equals_loops_over_transitions_discounts_and_critics(
+    kind, mask, bc_filter, monkeypatch
+):
+    learner = tiny_learner(kind, mask=mask, agent__bc_filter=bc_filter)
+    batch = random_batch(tiny_spec(kind, mask=mask), [6, 3, 5], starts=[0, 4, 2], seed=3)
+    drawn = [2, 0]
+    monkeypatch.setattr(learner_module, "draw_critics", lambda *_: torch.tensor(drawn))
+    want = slow_losses(learner, batch, drawn)
+    with predictable_samples():
+        total, metrics = learner.losses(batch)
+    for name, value in want.items():
+        assert float(metrics[f"loss/{name}"]) == pytest.approx(value, abs=1e-5), name
+    assert float(total.detach()) == pytest.approx(want["total"], abs=1e-5)
+
+
+def test_the_drawn_critics_alone_make_the_target(monkeypatch):
+    learner = tiny_learner()
+    batch = random_batch(tiny_spec(), [6, 3])
+    seen = []
+    for drawn in ([0], [1], [2]):
+        monkeypatch.setattr(learner_module, "draw_critics", lambda *_, d=drawn: torch.tensor(d))
+        seen.append(float(copy.deepcopy(learner).losses(batch)[1]["value/target@0.99"]))
+    assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_without_popart_losses_stand_on_the_scale_of_the_rewards(kind):
+    learner = tiny_learner(kind, heads__popart=False)
+    learner.agent.popart.__init__(len(DISCOUNTS), enabled=False)
+    batch = random_batch(tiny_spec(kind), [6, 3])
+    before = {k: v.clone() for k, v in learner.agent.popart.state_dict().items()}
+    small = learner.step(batch)
+    assert all(torch.equal(v, learner.agent.popart.state_dict()[k]) for k, v in before.items())
+    huge = tiny_learner(kind, heads__popart=False, agent__reward_scale=10_000.0)
+    huge.agent.popart.__init__(len(DISCOUNTS), enabled=False)
+    assert float(huge.step(batch)["loss/critic"]) > 1e4 * float(small["loss/critic"])
+
+
+def test_several_value_samples_average_the_value_that_the_filter_compares_with():
+    learner = tiny_learner("continuous", agent__value_samples=3)
+    batch = random_batch(tiny_spec("continuous"), [6, 3])
+    values = []
+
+    real = learner_module.filter_weight
+
+    def spy(detached, expected, action, rule):
+        values.append(expected.output.clone())
+        return real(detached, expected, action, rule)
+
+    noises = [0.5, -1.0, 2.0]
+    from amago.nets.distributions import TanhGaussian
+
+    calls = []
+
+    def sample(self, generator=None):
+        # The first sample of an update is the target's.
+        noise = 0.0 if not calls else noises[(len(calls) - 1) % 3]
+        calls.append(noise)
+        return torch.tanh(self.mean + self.log_std.exp() * noise)
+
+    original = TanhGaussian.sample
+    learner_module.filter_weight, TanhGaussian.sample = spy, sample
+    try:
+        learner.losses(batch)
+    finally:
+        learner_module.filter_weight, TanhGaussian.sample = real, original
+    assert len(calls) >= 4
+    agent = learner.agent
+    with torch.no_grad():
+        states = torch.cat([agent.encode(row)[0, :-1] for row in sequences(batch)])
+        policy = agent.actor(states)
+        want = sum(
+            agent.critics.value(
+                states, torch.tanh(policy.mean + policy.log_std.exp() * noise), None, False
+            )
+            for noise in noises
+        )
+    torch.testing.assert_close(values[0], want / 3, atol=1e-9, rtol=0)

@@ -1,0 +1,264 @@
+"""A padded row changes no loss, no statistic and no gradient; ends of episodes and trials."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from test_agent_helpers import (
+    MEMORIES,
+    changed,
+    gradients,
+    map_batch,
+    predictable_samples,
+    random_batch,
+    sequences,
+    snapshot,
+    tiny_learner,
+    tiny_spec,
+)
+
+LENGTHS, STARTS = [7, 2, 5, 4], [0, 3, 9, 1]
+KINDS = [("discrete", False), ("discrete", True), ("continuous", False)]
+
+
+def padded_batch(kind, mask=False, double=True):
+    spec = tiny_spec(kind, mask=mask)
+    return random_batch(spec, LENGTHS, starts=STARTS, double=double)
+
+
+def targets_of(learner, batch):
+    """The TD targets [M, G] that the learner makes of a batch; leaves PopArt as it was."""
+    caught = []
+    learner.agent.popart.update = caught.append
+    try:
+        learner.losses(batch)
+    finally:
+        del learner.agent.popart.update
+    return caught[0]
+
+
+@pytest.mark.parametrize(("kind", "mask"), KINDS)
+@pytest.mark.parametrize("memory", ["sinusoid", "learned", "rope", "gru", "feedforward"])
+def test_a_padded_batch_and_its_unpadded_rows_give_the_same_losses_and_gradients(
+    memory, kind, mask
+):
+    batch = padded_batch(kind, mask)
+    learner = tiny_learner(kind, mask=mask, **dots(MEMORIES[memory]))
+    alone = copy.deepcopy(learner)
+    with predictable_samples():
+        total, metrics = learner.losses(batch)
+        total.backward()
+
+        # One sequence at a time: all targets on the old scale, all losses on the new one.
+        rows = sequences(batch)
+        targets = [targets_of(alone, row) for row in rows]
+        old = copy.deepcopy(alone.agent.popart)
+        new = copy.deepcopy(old)
+        new.update(torch.cat(targets))
+        count = sum(len(target) for target in targets)
+        mean = {"loss/total": 0.0, "loss/critic": 0.0, "loss/actor": 0.0, "loss/bc": 0.0}
+        for row, target in zip(rows, targets, strict=True):
+            popart = alone.agent.popart
+            popart.load_state_dict(old.state_dict())
+            popart.update = lambda _, popart=popart: popart.load_state_dict(new.state_dict())
+            part, parts = alone.losses(row)
+            (part * len(target) / count).backward()
+            for name in mean:
+                mean[name] += float(parts[name]) * len(target) / count
+    for name, value in mean.items():
+        assert float(metrics[name]) == pytest.approx(value, abs=1e-9), name
+    got, want = gradients(learner.agent), gradients(alone.agent)
+    assert sum(float(g.abs().sum()) for g in want.values()) > 0
+    for name in want:
+        torch.testing.assert_close(got[name], want[name], atol=1e-9, rtol=1e-7, msg=name)
+    for name, value in new.state_dict().items():
+        torch.testing.assert_close(learner.agent.popart.state_dict()[name], value)
+
+
+def dots(overrides):
+    return {key.replace(".", "__"): value for key, value in overrides.items()}
+
+
+@pytest.mark.parametrize(("kind", "mask"), KINDS)
+def test_statistics_of_a_step_are_those_of_the_valid_rows_alone(kind, mask):
+    batch = padded_batch(kind, mask)
+    learner = tiny_learner(kind, mask=mask)
+    agent = learner.agent
+    normalizer, popart = copy.deepcopy(agent.encoder.normalizer), copy.deepcopy(agent.popart)
+    caught, real = [], type(agent.popart).update
+    agent.popart.update = lambda y: (caught.append(y.clone()), real(agent.popart, y))
+    learner.step(batch)
+
+    rows = []
+    for b, length in enumerate(LENGTHS):
+        for t in range(length):
+            place = batch.obs["place"][b, t].tolist()
+            rows.append([*place, float(batch.prev_reward[b, t])])
+    for feature in range(3):
+        mean = sum(row[feature] for row in rows) / len(rows)
+        second = sum(row[feature] ** 2 for row in rows) / len(rows)
+        for name, value in (("mean", mean), ("second", second)):
+            old = float(getattr(normalizer, name)[feature])
+            new = float(getattr(agent.encoder.normalizer, name)[feature])
+            assert new == pytest.approx(old + 1e-4 * (value - old), abs=1e-12)
+
+    assert len(caught) == 1 and len(caught[0]) == sum(LENGTHS) - len(LENGTHS)
+    for g in range(3):
+        values = [float(y) for y in caught[0][:, g]]
+        mean = sum(values) / len(values)
+        second = sum(y * y for y in values) / len(values)
+        for name, value in (("mean", mean), ("second", second)):
+            old = float(getattr(popart, name)[g])
+            new = float(getattr(agent.popart, name)[g])
+            assert new == pytest.approx(old + 5e-4 * (value - old), abs=1e-12)
+
+
+def with_garbage(batch, kind):
+    """Other things in the padded rows; `valid` alone stays."""
+    torch.manual_seed(1)
+    padded = ~batch.valid
+
+    def spoil(x):
+        if x.is_floating_point():
+            junk = 1e3 * torch.randn_like(x) if kind == "finite" else torch.full_like(x, torch.nan)
+        elif x.dtype == torch.bool:
+            junk = torch.rand(x.shape) < 0.7
+        elif x.dtype == torch.uint8:
+            junk = torch.full_like(x, 255)  # no category at all
+        else:
+            junk = torch.randint(0, 20, x.shape)
+        return torch.where(padded.reshape(*padded.shape, *[1] * (x.ndim - 2)), junk, x)
+
+    return replace(map_batch(batch, spoil), valid=batch.valid)
+
+
+@pytest.mark.parametrize(("kind", "mask"), KINDS)
+@pytest.mark.parametrize("memory", ["sinusoid", "learned", "rope", "gru", "feedforward"])
+def test_garbage_in_padded_rows_changes_no_bit(memory, kind, mask):
+    check_garbage(memory, kind, mask, "finite")
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_nan_in_padded_rows_changes_no_bit(kind):
+    check_garbage("sinusoid", kind, False, "nan")
+
+
+def check_garbage(memory, kind, mask, garbage):
+    batch = padded_batch(kind, mask, double=False)
+    learner = tiny_learner(kind, mask=mask, double=False, **dots(MEMORIES[memory]))
+    other = copy.deepcopy(learner)
+    other.agent.load_state_dict(learner.agent.state_dict())
+    before = snapshot(learner.agent)
+    results = []
+    for who, rows in ((learner, batch), (other, with_garbage(batch, garbage))):
+        torch.manual_seed(0)
+        results.append([who.step(rows) for _ in range(2)])
+    assert changed(learner.agent, before)
+    assert changed(other.agent, snapshot(learner.agent)) == []
+    for clean, dirty in zip(*results, strict=True):
+        assert clean.keys() == dirty.keys()
+        assert all(torch.equal(clean[name], dirty[name]) for name in clean)
+
+
+def test_times_of_padded_rows_are_never_looked_up():
+    batch = padded_batch("discrete")
+    wild = torch.where(batch.valid, batch.time, torch.full_like(batch.time, 10**6))
+    learner = tiny_learner(transformer__position="learned")
+    with torch.no_grad():
+        want = learner.agent.encode(batch)
+        got = learner.agent.encode(replace(batch, time=wild))
+    assert torch.equal(got[batch.valid], want[batch.valid])
+
+
+def test_more_padding_than_needed_changes_nothing():
+    batch = padded_batch("discrete")
+    longer = map_batch(batch, lambda x: torch.cat((x, torch.zeros_like(x)), 1))
+    learner = tiny_learner()
+    other = copy.deepcopy(learner)
+    (a, _), (b, _) = learner.losses(batch), other.losses(longer)
+    torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+
+
+# What bootstraps.
+
+
+def one_window(kind="discrete", length=5):
+    batch = random_batch(tiny_spec(kind), [length])
+    return replace(batch, terminal=torch.zeros_like(batch.terminal))
+
+
+def next_values(learner, batch):
+    """min over critics of the target critics' expected value of rows 1.. [T, G]."""
+    agent = learner.agent
+    with torch.no_grad():
+        states = agent.encode(batch)[0, 1:]
+        policy = agent.target_actor(states)
+        values = agent.target_critics(states, agent.popart)
+        if agent.spec.action.kind == "discrete":
+            table = values.table * agent.popart.weight[:, None] + agent.popart.bias[:, None]
+            mean, std = agent.popart.statistics()
+            q = (table * policy.probs).sum(-1) * std + mean
+        else:
+            q = values.at(policy.sample()[:, 0]).raw  # only used with one discount
+    return q.amin(0)
+
+
+def test_truncation_bootstraps_and_termination_does_not():
+    learner = tiny_learner(agent__reward_scale=7.0)
+    truncated = one_window()
+    terminal = truncated.terminal.clone()
+    terminal[0, -1] = True
+    terminated = replace(truncated, terminal=terminal)
+    reward = 7.0 * truncated.prev_reward[0, 1:, None]
+    value = next_values(learner, truncated)
+    discounts = learner.agent.discounts
+    assert float(value.abs().min()) > 1e-3
+    torch.testing.assert_close(targets_of(learner, truncated), reward + discounts * value)
+    got = targets_of(learner, terminated)
+    assert torch.equal(got[-1], reward[-1].expand(3))
+    torch.testing.assert_close(got[:-1], (reward + discounts * value)[:-1])
+
+
+def test_termination_in_continuous_domains_leaves_the_reward_alone():
+    learner = tiny_learner("continuous", agent__reward_scale=7.0)
+    batch = one_window("continuous")
+    terminal = batch.terminal.clone()
+    terminal[0, -1] = True
+    with predictable_samples():
+        truncated = targets_of(learner, batch)
+        terminated = targets_of(learner, replace(batch, terminal=terminal))
+    reward = 7.0 * batch.prev_reward[0, 1:, None].expand(-1, 3)
+    assert torch.equal(terminated[-1], reward[-1])
+    assert float((truncated - reward).abs().min()) > 1e-4
+    torch.testing.assert_close(terminated[:-1], truncated[:-1])
+
+
+def test_the_end_of_an_inner_trial_neither_stops_the_bootstrap_nor_clears_the_memory():
+    learner = tiny_learner(agent__reward_scale=1.0)
+    batch = one_window()
+    first = torch.zeros_like(batch.first)
+    first[0, 0] = first[0, 3] = True
+    batch = replace(batch, first=first)
+    value = next_values(learner, batch)
+    want = batch.prev_reward[0, 1:, None] + learner.agent.discounts * value
+    torch.testing.assert_close(targets_of(learner, batch), want)
+
+    moved = batch.obs["place"].clone()
+    moved[0, 0] += 1.0
+    other = replace(batch, obs=batch.obs | {"place": moved})
+    with torch.no_grad():
+        difference = (learner.agent.encode(batch) - learner.agent.encode(other)).abs().amax(-1)
+    assert float(difference[0, 3:].min()) > 1e-6
+
+
+def test_a_terminal_flag_on_the_first_row_of_a_window_changes_nothing():
+    # Row 0 says how the transition before the window ended, which is not in the loss.
+    learner = tiny_learner()
+    batch = one_window()
+    terminal = batch.terminal.clone()
+    terminal[0, 0] = True
+    want = targets_of(learner, batch)
+    assert torch.equal(targets_of(learner, replace(batch, terminal=terminal)), want)

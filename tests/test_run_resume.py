@@ -1,0 +1,242 @@
+"""A run that was killed and resumed is the run that was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_replay_helpers import same
+from test_run_helpers import (
+    KillDuring,
+    die,
+    differing,
+    evidence,
+    flags,
+    in_another_process,
+    lines,
+    no_plots,
+    tiny,
+)
+
+import amago
+from amago import api
+from amago.config import Config
+from amago.replay.store import TrajectoryStore
+from amago.training import checkpoint, files
+
+# 12 epochs make 36 rollouts: a capacity of 10 evicts from the fourth epoch on. Checkpoints
+# come at epochs 5, 10, 12 and where an evaluation (3, 6, 9, 12) improved.
+LONG = {
+    "run.epochs": 12,
+    "run.eval_interval": 3,
+    "run.save_interval": 5,
+    "replay.capacity": 10,
+    "transformer.dropout": 0.1,
+}
+PRESETS = ("dark-key-to-door", "wind")
+
+
+@pytest.fixture(autouse=True)
+def _no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "plot_run", lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs that nothing interrupted."""
+    drawn, api.plot_run = api.plot_run, lambda *_, **__: None  # type: ignore[assignment]
+    folders = {name: tmp_path_factory.mktemp("whole") / "run" for name in PRESETS}
+    for name, folder in folders.items():
+        api.train(tiny(name, LONG), 7, folder, preset=name)
+    api.plot_run = drawn
+    return folders
+
+
+def _train_and_die(config: Config, preset: str, folder: Path, epoch: int, phase: str) -> None:
+    no_plots()
+    api.train(config, 7, folder, preset=preset, view=KillDuring(epoch, phase))
+
+
+def _resume(folder: Path) -> None:
+    no_plots()
+    api.resume(folder)
+
+
+def _resume_and_die(folder: Path, epochs_later: int) -> None:
+    no_plots()
+    api.resume(folder, view=KillDuring(epochs_later, "learning"))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    ("epoch", "phase"), [(8, "learning"), (9, "evaluating")]
+)
+def test_a_run_killed_in_a_later_epoch_goes_on_as_if_nothing_had_happened(
+    whole: dict[str, Path], tmp_path: Path, preset: str, epoch: int, phase: str
+) -> None:
+    folder = tmp_path / "run"
+    code = in_another_process(_train_and_die, tiny(preset, LONG), preset, folder, epoch, phase)
+    assert code == -signal.SIGKILL
+    saved = checkpoint.find(folder / "checkpoints")
+    assert saved is not None and int(saved.name) < len(lines(folder)) == epoch - 1
+    api.resume(folder)
+    assert differing(folder, whole[preset]) == []
+
+
+def test_a_run_killed_again_and_again_still_ends_the_same(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    folder, config = tmp_path / "run", tiny("wind", LONG)
+    in_another_process(_train_and_die, config, "wind", folder, 4, "learning")
+    for later in (1, 4):
+        assert in_another_process(_resume_and_die, folder, later) == -signal.SIGKILL
+    assert in_another_process(_resume, folder) == 0
+    assert differing(folder, whole["wind"]) == []
+
+
+def test_the_replay_of_a_resumed_run_holds_the_same_trajectories(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    in_another_process(_train_and_die, tiny("wind", LONG), "wind", folder, 8, "learning")
+    api.resume(folder)
+    with (
+        TrajectoryStore.open_readonly(folder / "replay") as ours,
+        TrajectoryStore.open_readonly(whole["wind"] / "replay") as theirs,
+    ):
+        assert ours.window == theirs.window == (26, 36)
+        assert dict(ours.lengths) == dict(theirs.lengths) and len(ours.lengths) == 10
+        assert all(same(ours.read(i), theirs.read(i)) for i in ours.ids.tolist())
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_from_zero(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    in_another_process(_train_and_die, tiny("wind", LONG), "wind", folder, 3, "learning")
+    assert checkpoint.find(folder / "checkpoints") is None and len(lines(folder)) == 2
+    api.resume(folder)
+    assert differing(folder, whole["wind"]) == []
+
+
+def test_a_run_killed_before_its_final_test_still_gets_it(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    in_another_process(_train_and_die, tiny("wind", LONG), "wind", folder, 13, "final test")
+    assert len(lines(folder)) == 12 and not (folder / "result.json").exists()
+    api.resume(folder)
+    assert differing(folder, whole["wind"]) == []
+
+
+def _die_at_sync(config: Config, folder: Path, number: int) -> None:
+    """Dies at the n-th time that the checkpoint of epoch 5 makes something durable."""
+    no_plots()
+    left = [number]
+
+    def sync(path: Path, original: Any = files.sync_path) -> None:
+        if "000005" in str(path) or (folder / "checkpoints" / "000005").exists():
+            left[0] -= 1
+            if left[0] == 0:
+                die()
+        original(path)
+
+    checkpoint.sync_path = files.sync_path = sync  # type: ignore[assignment]
+    api.train(config, 7, folder, preset="wind")
+
+
+@pytest.mark.parametrize("number", (1, 3, 5, 7))
+def test_a_run_killed_while_it_saves_has_a_complete_checkpoint_and_goes_on(
+    whole: dict[str, Path], tmp_path: Path, number: int
+) -> None:
+    folder = tmp_path / "run"
+    code = in_another_process(_die_at_sync, tiny("wind", LONG), folder, number)
+    assert code == -signal.SIGKILL
+    latest = checkpoint.find(folder / "checkpoints")
+    assert latest is not None and latest.name in ("000003", "000005")
+    assert {path.name for path in latest.iterdir()} == {
+        "model.safetensors", "optimizer.safetensors", "state.json",
+    }  # fmt: skip
+    api.resume(folder)
+    assert differing(folder, whole["wind"]) == []
+    assert not list((folder / "checkpoints").glob("*.tmp"))
+
+
+def _die_at_call(config: Config, folder: Path, where: str) -> None:
+    no_plots()
+    if where == "evict":
+        TrajectoryStore.evict = lambda self: die()  # type: ignore[assignment]
+    else:
+        original = checkpoint.point
+
+        def point(path: Path, name: str, epoch: int) -> None:
+            if name == "best":
+                die()
+            original(path, name, epoch)
+
+        checkpoint.point = point
+    api.train(config, 7, folder, preset="wind")
+
+
+def test_a_run_killed_between_checkpoint_and_eviction_loses_nothing(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    assert in_another_process(_die_at_call, tiny("wind", LONG), folder, "evict") == -signal.SIGKILL
+    api.resume(folder)
+    assert differing(folder, whole["wind"]) == []
+
+
+def test_a_run_killed_before_it_named_its_best_checkpoint_names_it_later(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    assert in_another_process(_die_at_call, tiny("wind", LONG), folder, "best") == -signal.SIGKILL
+    api.resume(folder)
+    assert (folder / "checkpoints" / "best.json").exists(), "no best checkpoint at all"
+    assert differing(folder, whole["wind"]) == []
+
+
+def test_the_command_resume_continues_a_process_that_was_killed_from_outside(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    name, folder = "dark-key-to-door", tmp_path / "run"
+    amago_command = [sys.executable, "-m", "amago"]
+    arguments = ["--seed", "7", "--run-dir", folder, *flags(tiny(name, LONG), amago.preset(name))]
+    quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
+    child = subprocess.Popen([*amago_command, "train", name, *arguments], **quiet)
+    deadline = time.monotonic() + 60
+    while child.poll() is None and time.monotonic() < deadline:
+        saved = checkpoint.find(folder / "checkpoints")
+        if saved is not None and len(lines(folder)) > int(saved.name):
+            break
+        time.sleep(0.002)
+    child.kill()
+    assert child.wait() == -signal.SIGKILL, "the run ended before it could be killed"
+    subprocess.run([*amago_command, "resume", folder], check=True, **quiet)
+    assert differing(folder, whole[name]) == []
+    assert (folder / "curves.png").exists()
+
+
+def test_resuming_a_finished_run_changes_nothing(whole: dict[str, Path]) -> None:
+    folder = whole["wind"]
+    kept = ("config.json", "metrics.jsonl", "timing.jsonl", "result.json")
+    before, texts = evidence(folder), [(folder / name).read_bytes() for name in kept]
+    result = api.resume(folder)
+    assert evidence(folder) == before
+    assert [(folder / name).read_bytes() for name in kept] == texts
+    assert result["return_mean"] == before["result"]["return_mean"]
+
+
+def test_a_resumed_run_may_be_resumed_by_another_process(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    """Nothing of the store stays open in this process."""
+    api.resume(whole["wind"])
+    assert in_another_process(_resume, whole["wind"]) == 0
