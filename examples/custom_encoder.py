@@ -1,6 +1,6 @@
 """Your own timestep encoder: one row of experience in, one vector out.
 
-    python examples/custom_encoder.py [--epochs 100]
+    python examples/custom_encoder.py [--epochs N]
 
 A run made with your own class needs it again, as in the last lines: a run folder holds
 weights and settings, never code.
@@ -43,11 +43,13 @@ def main(epochs: int) -> None:
     config = override(
         amago.preset("wind"),
         {
+            "env.kwargs": {"horizon": 40},
             "env.num_lanes": 8,
+            "replay.batch_size": 8,
             "run.epochs": epochs,
-            "run.updates_per_epoch": 10,
+            "run.updates_per_epoch": 5,
             "run.eval_episodes": 16,
-            "run.final_eval_episodes": 32,
+            "run.final_eval_episodes": 16,
         },
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -60,5 +62,7 @@ def main(epochs: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=3, help="3 shows that it runs, 100 learn")
+    parser.add_argument(
+        "--epochs", type=int, default=3, help="3 show that it runs; learning takes hundreds"
+    )
     main(parser.parse_args().epochs)

@@ -17,11 +17,12 @@ import amago
 from amago.config import override
 
 SMALL = {
-    "env.kwargs": {"grid": 3, "trial_limit": 10, "horizon": 30},
+    "env.kwargs": {"grid": 3, "trial_limit": 10, "horizon": 20},
     "env.num_lanes": 8,
-    "run.epochs": 4,
-    "run.updates_per_epoch": 10,
-    "run.final_eval_episodes": 16,
+    "run.epochs": 3,
+    "run.updates_per_epoch": 5,
+    "run.eval_episodes": 8,
+    "run.final_eval_episodes": 8,
 }
 
 

@@ -252,7 +252,7 @@ def slow_losses(learner, batch, drawn):
         + settings.actor_weight * means["actor"]
         + settings.bc_weight * means["bc"]
     )
-    assert 0 < sum(accepted) and min(accepted) != max(accepted)
+    assert sum(accepted) > 0 and min(accepted) != max(accepted)
     return means
 
 

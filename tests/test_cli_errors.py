@@ -55,8 +55,8 @@ BAD_LINES: dict[str, tuple[list[str], list[str]]] = {
         ["no_such_module", "install it"],
     ),
     "an unknown argument of the environment": (
-        ["train", "t-maze", "--env.kwargs.length", "3"],
-        ["--env.kwargs.length", "--env.kwargs.corridor"],
+        ["train", "t-maze", "--env.kwargs.coridor", "3"],
+        ["--env.kwargs.coridor", "--env.kwargs.corridor"],
     ),
     "a bad argument of the environment": (
         ["train", "t-maze", "--env.kwargs.corridor", "0"],
@@ -251,11 +251,11 @@ def test_a_replay_of_another_version_is_refused(
     assert code == 2 and "format 1" in err and "format 99" in err and "replay" in err
 
 
-def test_a_replay_of_other_spaces_is_refused(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replay_of_other_spaces_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(run / "replay")
-    other = EnvSpec("other", {"observation": ObsSpec((9,), "float32")}, ActionSpec("discrete", 2), 5)
+    other = EnvSpec(
+        "other", {"observation": ObsSpec((9,), "float32")}, ActionSpec("discrete", 2), 5
+    )
     TrajectoryStore(run / "replay", other, 10).close()
     code, _, err = command(capsys, "resume", run)
     assert code == 2 and "other spaces" in err and "(9" in err.replace("[", "("), err

@@ -64,7 +64,7 @@ def test_the_multiplier_is_drawn_at_the_outer_reset_of_its_lane_alone():
     noise = explorer(num_lanes=3)
     noise(rows([0, 0, 0]), np.zeros(3, int))
     a = noise.multiplier.copy()
-    assert ((0 <= a) & (a < 1)).all() and len(set(a.tolist())) == 3
+    assert ((a >= 0) & (a < 1)).all() and len(set(a.tolist())) == 3
     noise(rows([1, 1, 1]), np.zeros(3, int))
     assert noise.multiplier.tolist() == a.tolist()
     noise(rows([2, 0, 2]), np.zeros(3, int))

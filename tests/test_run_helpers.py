@@ -92,9 +92,7 @@ def _leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def command(
-    capsys: pytest.CaptureFixture[str], *arguments: str | Path
-) -> tuple[int, str, str]:
+def command(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Exit code, output and errors of one command line, without line breaks and boxes."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:

@@ -151,7 +151,7 @@ def check_row(case, actions, spans, lane, episode, step, row):
 @pytest.mark.parametrize("name", CASES)
 def test_every_rollout_that_began_within_the_budget_is_stored_whole_and_once(name, steps, tmp_path):
     case = CASES[name]
-    env, policy, store, sunk, records, recorded = gather(case, steps, tmp_path)
+    env, policy, store, sunk, _, recorded = gather(case, steps, tmp_path)
     spans = expected_spans(case, steps)
     assert sorted(map(place_of, sunk)) == sorted(spans)
     assert len(env.actions) == max(begin + n for begin, n in spans.values())

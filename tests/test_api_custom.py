@@ -1,0 +1,135 @@
+"""The examples run, and what they show holds: own classes train, resume and load."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from test_run_helpers import command, differing, evidence, tiny
+
+import amago
+from amago import api
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+CUSTOM = {
+    "encoder": ("custom_encoder", "FourierEncoder"),
+    "memory": ("custom_memory", "PeakMemory"),
+    "env": ("custom_env", "HiddenArm"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "plot_run", lambda *_: None)
+
+
+def _example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _custom(kind: str) -> dict[str, Any]:
+    module, name = CUSTOM[kind]
+    return {kind: getattr(_example(module), name)}
+
+
+class StopError(Exception):
+    """Ends a run after its first checkpoint."""
+
+
+@pytest.mark.parametrize("kind", CUSTOM)
+def test_a_class_of_ones_own_trains_and_is_needed_to_resume_and_load(
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = tiny("gym" if kind == "env" else "wind", {"run.epochs": 3, "run.save_interval": 1})
+    own = _custom(kind)
+    result = amago.train(config, 0, tmp_path / "whole", **own)
+    assert result["updates"] == 4
+
+    learn, calls = api.loop.learn_epoch, iter([True, False])
+    with monkeypatch.context() as patch, pytest.raises(StopError):
+
+        def stop(*arguments: Any) -> Any:
+            if next(calls):
+                return learn(*arguments)
+            raise StopError
+
+        patch.setattr(api.loop, "learn_epoch", stop)
+        amago.train(config, 0, tmp_path / "run", **own)
+
+    name = CUSTOM[kind][1]
+    for without in (lambda: amago.resume(tmp_path / "run"), lambda: amago.load(tmp_path / "run")):
+        with pytest.raises(ValueError, match=f"{kind}={name}.*amago.resume.*amago.load"):
+            without()
+    code, _, err = command(capsys, "resume", tmp_path / "run")
+    assert code == 2 and name in err and "from Python" in err
+
+    amago.resume(tmp_path / "run", **own)
+    assert differing(tmp_path / "run", tmp_path / "whole") == []
+    policy = amago.load(tmp_path / "run", **own)
+    env = own.get("env", config.env)
+    assert amago.evaluate(policy, env, 3)["episodes"] == 3
+
+
+@pytest.mark.parametrize("kind", CUSTOM)
+def test_the_code_of_a_custom_part_is_short(kind: str) -> None:
+    """The promise is at most 20 lines of the user's own."""
+    module, name = CUSTOM[kind]
+    tree = ast.parse((EXAMPLES / f"{module}.py").read_text())
+    (cls,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    source = (EXAMPLES / f"{module}.py").read_text().splitlines()
+    body = source[cls.lineno - 1 : cls.end_lineno]
+    code = [line for line in body if line.strip() and not line.strip().startswith('"""')]
+    assert len(code) <= 20, f"{len(code)} lines"
+
+
+def test_the_custom_memory_of_the_example_acts_as_it_was_trained() -> None:
+    memory = _custom("memory")["memory"](5, context_length=8, horizon=8)
+    x, time = torch.randn(2, 8, 5), torch.arange(8).expand(2, 8)
+    state, states = memory.initial_state(2), []
+    state += 9.0  # must not matter: time 0 clears it
+    for t in range(8):
+        out, state = memory.step(x[:, t], time[:, t], state)
+        states.append(out)
+    torch.testing.assert_close(torch.stack(states, 1), memory(x, time))
+
+
+def test_parts_that_a_run_did_not_have_are_refused(tmp_path: Path) -> None:
+    """A memory passed to a run that was trained without one cannot be meant."""
+    amago.train(tiny("wind"), 0, tmp_path / "run")
+    before = evidence(tmp_path / "run")
+    with pytest.raises(ValueError, match="memory"):
+        amago.load(tmp_path / "run", **_custom("memory"))
+    assert evidence(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_every_example_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = [] if name == "plain_loop" else ["--epochs", "2"]  # the first epoch only collects
+    monkeypatch.setattr(sys, "argv", [name, *short])
+    source = compile((EXAMPLES / f"{name}.py").read_text(), name, "exec")
+    exec(source, {"__name__": "__main__", "__doc__": ""})
+    out = capsys.readouterr().out
+    assert "return" in out or out.startswith("["), out
+
+
+def test_the_plain_loop_plays_a_run_that_is_given(tmp_path: Path) -> None:
+    config = tiny("dark-key-to-door")
+    amago.train(config, 0, tmp_path / "run")
+    returns = _example("plain_loop").play(str(tmp_path / "run"), config.env.kwargs, worlds=2)
+    assert len(returns) == 2 and all(total >= 0 for total in returns)

@@ -1,0 +1,235 @@
+"""A trained policy in other people's loops, and amago's functions for Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from test_run_helpers import tiny
+
+import amago
+from amago import api
+from amago.config import Config, override
+from amago.envs.lanes import world_seed
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
+from amago.training.evaluate import evaluate_rollouts
+from amago.training.predictor import Predictor
+from amago.types import Array, Step
+
+NAMES = ("dark-key-to-door", "wind", "gym")
+SEED, LANES = 5, 3
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A trained run of a task with trials, a continuous one, and one whose rollouts vary."""
+    drawn, api.plot_run = api.plot_run, lambda *_, **__: None  # type: ignore[assignment]
+    folders = {name: tmp_path_factory.mktemp("runs") / "run" for name in NAMES}
+    for name, folder in folders.items():
+        fast = {"optim.learning_rate": 0.001, "optim.warmup_updates": 0, "run.updates_per_epoch": 5}
+        amago.train(tiny(name, fast), 0, folder, preset=name)
+    api.plot_run = drawn
+    return folders
+
+
+def _actions_of_evaluation(
+    policy: Predictor, settings: EnvSettings, episodes: int
+) -> dict[tuple[int, int], list[Array]]:
+    """The actions of every rollout (lane, number), as evaluation takes them."""
+    env = make_vector(settings, seed=SEED, num_lanes=LANES)
+    taken: dict[tuple[int, int], list[Array]] = {}
+    number = np.zeros(LANES, int)
+
+    def watch(step: Step) -> None:
+        for lane in range(LANES):
+            final = np.flatnonzero(step.final_lanes == lane)
+            rows, row = (step.final, final[0]) if len(final) else (step.rows, lane)
+            assert rows is not None
+            if rows.time[row] > 0:
+                key = (lane, int(number[lane]))
+                taken.setdefault(key, []).append(rows.prev_action[row].copy())
+            number[lane] += len(final)
+
+    evaluate_rollouts(policy.policy, env, episodes, watch)
+    env.close()
+    return taken
+
+
+def _make(config: Config) -> gym.Env[Any, Any]:
+    return gym.make(config.env.id, disable_env_checker=True, **config.env.kwargs)
+
+
+def _plain_loop(policy: Predictor, env: gym.Env[Any, Any], seed: int) -> list[Array]:
+    obs, info = env.reset(seed=seed)
+    state, reward, over, actions = None, 0.0, False, []
+    while not over:
+        action, state = policy.predict(obs, state, state is None, reward, info.get("first"))
+        assert env.action_space.contains(action)
+        obs, reward, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+        actions.append(np.asarray(action))
+    return actions
+
+
+def _encoded(config: Config, actions: list[Array]) -> Array:
+    spec = make_vector(config.env, seed=0, num_lanes=1).spec.action
+    return spec.encode(np.stack(actions))
+
+
+def _config(run: Path) -> Config:
+    return amago.config.from_dict(api.read_header(run)["config"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predicting_in_a_plain_loop_acts_as_evaluation_does(
+    runs: dict[str, Path], name: str
+) -> None:
+    config, policy = _config(runs[name]), amago.load(runs[name], greedy=True)
+    expected = _actions_of_evaluation(policy, config.env, episodes=2 * LANES)
+    env, different = _make(config), set()
+    for lane in range(LANES):
+        for number in range(2):
+            ours = _encoded(config, _plain_loop(policy, env, world_seed(SEED, lane, number)))
+            theirs = np.stack(expected[lane, number])
+            assert ours.shape == theirs.shape
+            # One lane and three are other matrix shapes: the last bits of a float may differ.
+            np.testing.assert_allclose(ours, theirs, atol=1e-5 if name == "wind" else 0)
+            different.add(ours.tobytes())
+    assert len(different) > 1, "one sequence of actions for all worlds shows nothing"
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["dark-key-to-door", "wind"])
+def test_predicting_for_a_vector_acts_exactly_as_evaluation_does(
+    runs: dict[str, Path], name: str
+) -> None:
+    config, policy = _config(runs[name]), amago.load(runs[name], greedy=True)
+    expected = _actions_of_evaluation(policy, config.env, episodes=2 * LANES)
+    env = SyncVectorEnv([lambda: _make(config)] * LANES, autoreset_mode=AutoresetMode.DISABLED)
+    state = None
+    for number in range(2):  # the state of the first rollout is handed on: a start clears it
+        obs, info = env.reset(seed=[world_seed(SEED, lane, number) for lane in range(LANES)])
+        start, reward, first = np.ones(LANES, bool), np.zeros(LANES), None
+        for time in range(config.env.kwargs["horizon"]):
+            action, state = policy.predict(obs, state, start, reward, first)
+            for lane in range(LANES):
+                theirs = expected[lane, number][time]
+                np.testing.assert_array_equal(_encoded(config, [action[lane]])[0], theirs)
+            obs, reward, *_, info = env.step(action)
+            start, first = np.zeros(LANES, bool), info["first"]
+    env.close()
+
+
+@pytest.mark.parametrize("changed", ["reward", "first", "episode_start", "obs"])
+def test_what_is_told_to_predict_matters(runs: dict[str, Path], changed: str) -> None:
+    policy = amago.load(runs["wind"], greedy=True)
+    obs = np.array([0.1, 0.2], np.float32)
+
+    def second_action(**other: Any) -> Array:
+        _, state = policy.predict(obs, None, True, 0.0)
+        told = {"obs": obs, "episode_start": False, "reward": 0.0, "first": False, **other}
+        action: Array = policy.predict(state=state, **told)[0]
+        return action
+
+    other = {"reward": 1.0, "first": True, "episode_start": True, "obs": obs + 1.0}[changed]
+    assert (second_action() == second_action()).all()
+    assert not np.allclose(second_action(), second_action(**{changed: other}), atol=1e-6)
+
+
+def test_a_start_forgets_all_that_came_before(runs: dict[str, Path]) -> None:
+    policy = amago.load(runs["wind"], greedy=True)
+    obs = np.array([0.1, 0.2], np.float32)
+    fresh, state = policy.predict(obs, None, True, 0.0)
+    for _ in range(4):
+        _, state = policy.predict(obs + 1.0, state, False, 1.0)
+    again, _ = policy.predict(obs, state, True, reward=7.0)
+    np.testing.assert_array_equal(fresh, again)
+
+
+def test_a_state_of_other_environments_is_refused(runs: dict[str, Path]) -> None:
+    policy = amago.load(runs["wind"])
+    _, state = policy.predict(np.zeros((2, 2), np.float32), None, np.ones(2, bool), np.zeros(2))
+    with pytest.raises(ValueError, match=r"2 environments.*3.*state=None"):
+        policy.predict(np.zeros((3, 2), np.float32), state, np.ones(3, bool), np.zeros(3))
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+def test_loading_decides_between_greedy_and_sampled_actions(
+    runs: dict[str, Path], greedy: bool
+) -> None:
+    obs = np.zeros(2, np.float32)
+    actions = {
+        amago.load(runs["wind"], greedy=greedy, seed=seed)
+        .predict(obs, None, True, 0.0)[0]
+        .tobytes()
+        for seed in range(4)
+    }
+    assert len(actions) == (1 if greedy else 4)
+
+
+def test_evaluate_takes_settings_callables_environments_and_vectors(
+    runs: dict[str, Path],
+) -> None:
+    policy, config = amago.load(runs["wind"], greedy=True), _config(runs["wind"])
+    vector = make_vector(config.env, seed=3, num_lanes=4)
+    kinds = [config.env, lambda: _make(config), vector, _make(config)]
+    results = [amago.evaluate(policy, kind, 4, seed=3) for kind in kinds]
+    assert [result["episodes"] for result in results] == [4] * 4
+    assert results[0] == results[2]
+    assert results[1]["return_mean"] == pytest.approx(results[0]["return_mean"])
+    assert amago.evaluate(policy, "amago/Wind-v0", 2)["length_mean"] == 75
+
+
+def test_evaluate_refuses_an_environment_of_other_spaces(runs: dict[str, Path]) -> None:
+    policy = amago.load(runs["wind"])
+    with pytest.raises(ValueError, match=r"trained on amago/Wind-v0.*CartPole-v1"):
+        amago.evaluate(policy, "CartPole-v1", 2)
+
+
+def test_evaluate_ends_the_worker_processes_that_it_started(runs: dict[str, Path]) -> None:
+    policy, config = amago.load(runs["wind"]), _config(runs["wind"])
+    settings = dataclasses.replace(config.env, num_workers=2)
+    before = set(multiprocessing.active_children())
+    amago.evaluate(policy, settings, 4)
+    left = set(multiprocessing.active_children()) - before
+    for process in left:
+        process.terminate()
+    assert not left, f"{len(left)} processes live on"
+
+
+def test_training_returns_what_the_run_folder_says(tmp_path: Path) -> None:
+    result = amago.train(tiny("wind"), seed=2, run_dir=tmp_path / "run")
+    assert result["seed"] == 2 and result["epochs"] == 2 and result["episodes"] == 4
+    assert amago.resume(tmp_path / "run") == result
+    assert (tmp_path / "run" / "curves.png").exists()
+
+
+def test_importing_amago_alone_makes_its_environments_known_to_gymnasium() -> None:
+    program = "import amago, gymnasium; gymnasium.make('amago/TMaze-v0')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-300:]
+
+
+def test_presets_can_be_changed_by_dotted_names_and_mistakes_are_named() -> None:
+    config = override(amago.preset("wind"), {"optim.learning-rate": 0.1, "memory": "gru"})
+    assert config.optim.learning_rate == 0.1 and config.memory == "gru"
+    with pytest.raises(ValueError, match=r"optim\.speed"):
+        override(config, {"optim.speed": 1})
+    with pytest.raises(ValueError, match="did you mean wind"):
+        amago.preset("winds")
+
+
+@pytest.mark.parametrize("value", ["lstm", 3])
+def test_a_choice_that_does_not_exist_is_refused_from_python_too(value: Any) -> None:
+    """Not silently the Transformer."""
+    with pytest.raises(ValueError, match="memory"):
+        override(amago.preset("wind"), {"memory": value})
