@@ -82,8 +82,10 @@ def load(
     check_custom(folder, header, custom)
     path = checkpoint.find(folder / "checkpoints", which)
     if path is None:
+        known = ", ".join(checkpoint.names(folder / "checkpoints"))
         raise ValueError(
-            f"{folder} has no checkpoint {which!r}; train it further with `amago resume {folder}`"
+            f"{folder} has no checkpoint {which!r}; "
+            + (f"it has {known}" if known else f"train it further with `amago resume {folder}`")
         )
     config = from_dict(header["config"])
     with contextlib.closing(single_env(config.env, env)) as example:
@@ -106,14 +108,20 @@ def evaluate(
     num_lanes: int = 16,
 ) -> dict[str, Any]:
     """Returns of a loaded policy: mean, deviation, success, and per tenth of the horizon."""
-    vector = _vector(env, seed, min(num_lanes, episodes))
+    if episodes < 1:
+        raise ValueError(f"an evaluation needs at least 1 episode, got {episodes}")
+    vector, made_here = _vector(env, seed, min(num_lanes, episodes))
     spec = policy.policy.agent.spec
     if (vector.spec.obs, vector.spec.action) != (spec.obs, spec.action):
         raise ValueError(
             f"the policy was trained on {spec.name} with {dict(spec.obs)} and {spec.action}, but "
             f"{vector.spec.name} has {dict(vector.spec.obs)} and {vector.spec.action}"
         )
-    return dict(summarise(evaluate_rollouts(policy.policy, vector, episodes)))
+    try:
+        return dict(summarise(evaluate_rollouts(policy.policy, vector, episodes)))
+    finally:
+        if made_here:
+            vector.close()
 
 
 def new_run_dir(name: str, seed: int) -> Path:
@@ -122,21 +130,22 @@ def new_run_dir(name: str, seed: int) -> Path:
     return Path("runs") / f"{name.replace('/', '-')}-seed{seed}-{stamp}"
 
 
-def _vector(env: Any, seed: int, num_lanes: int) -> VectorEnv:
+def _vector(env: Any, seed: int, num_lanes: int) -> tuple[VectorEnv, bool]:
+    """Lanes of whatever was given, and whether they are ours to close."""
     if isinstance(env, str):
         env = EnvSettings(id=env)
     if isinstance(env, EnvSettings):
-        return make_vector(env, seed=seed, num_lanes=num_lanes)
+        return make_vector(env, seed=seed, num_lanes=num_lanes), True
     if isinstance(env, gym.Env):
-        return InProcessVector(lambda: env, 1, seed)
+        return InProcessVector(lambda: env, 1, seed), False
     if callable(env):
-        return make_vector(EnvSettings(), seed=seed, num_lanes=num_lanes, make_env=env)
-    vector: VectorEnv = env
-    return vector
+        return make_vector(EnvSettings(), seed=seed, num_lanes=num_lanes, make_env=env), True
+    return env, False
 
 
 def _finish(run: Run, custom: Custom, view: View | None) -> dict[str, Any]:
     view = view or Silent()
+    view.begin(run.folder)
     try:
         loop.train(run, view)
         view.phase("final test")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import sys
@@ -49,8 +50,10 @@ class EvalOptions:
     """The run folder."""
     episodes: int = 100
     """Rollouts to play."""
-    greedy: bool | None = None
-    """Most likely instead of sampled actions (True or False); unset: as trained."""
+    greedy: bool = False
+    """Take the most likely action; without this and --sampled, as in training."""
+    sampled: bool = False
+    """Sample the actions."""
     seed: int = 0
     """Seed of the worlds and of sampling."""
     which: str = "latest"
@@ -91,19 +94,42 @@ def train(arguments: Sequence[str]) -> int:
     name = DEFAULT_PRESET
     if arguments and not arguments[0].startswith("-"):
         name, *arguments = arguments
-    options = _parse(TrainOptions, arguments, f"amago train {name}", TrainOptions(preset(name)))
+    options = _train_options(name, arguments)
     short = {"run.epochs": options.epochs, "run.threads": options.threads}
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
     from amago import api
     from amago.training.view import make_view
 
     folder = options.run_dir or api.new_run_dir(name, options.seed)
-    print(f"run folder: {folder}", flush=True)
     view = make_view(config.run.epochs)
     return _report(
         folder,
         lambda: api.train(config, options.seed, folder, preset=name, view=view),
     )
+
+
+def _train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
+    """The preset with its overrides; `--env.kwargs.NAME VALUE` may name any argument."""
+    config = preset(name)
+    kwargs, rest = dict(config.env.kwargs), []
+    remaining = iter(arguments)
+    for argument in remaining:
+        key, equals, value = argument.partition("=")
+        if not key.startswith("--env.kwargs."):
+            rest.append(argument)
+            continue
+        value = value if equals else next(remaining, "")
+        kwargs[key.removeprefix("--env.kwargs.").replace("-", "_")] = _literal(value)
+    config = override(config, {"env.kwargs": kwargs})
+    options: TrainOptions = _parse(TrainOptions, rest, f"amago train {name}", TrainOptions(config))
+    return options
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 def resume(arguments: Sequence[str]) -> int:
@@ -123,16 +149,22 @@ def evaluate(arguments: Sequence[str]) -> int:
     from amago.config import from_dict
     from amago.training.run import read_header
     from amago.training.seeding import derive
+    from amago.training.video import check_video, record_video
 
+    if options.greedy and options.sampled:
+        raise ValueError("--greedy and --sampled exclude each other; give at most one")
+    if options.video is not None:
+        check_video(options.video)
     policy = api.load(
-        options.run, which=options.which, greedy=options.greedy, seed=derive(options.seed, "acting")
+        options.run,
+        which=options.which,
+        greedy=options.greedy if options.greedy or options.sampled else None,
+        seed=derive(options.seed, "acting"),
     )
     settings = from_dict(read_header(options.run)["config"]).env
     seed = derive(options.seed, "eval envs")
     result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
     if options.video is not None:
-        from amago.training.video import record_video
-
         record_video(policy.policy, settings, seed, options.video)
     if options.json:
         print(json.dumps(result))
@@ -165,12 +197,13 @@ def presets(arguments: Sequence[str]) -> int:
 
 
 def sweep(arguments: Sequence[str]) -> int:
-    options = _parse(SweepOptions, arguments, "amago sweep")
+    options = _parse(SweepOptions, _gathered("--set", arguments), "amago sweep")
     from amago.report.sweeps import export, summarise
+    from amago.scale.jobs import flags, parse_overrides
     from amago.scale.sweep import plan, record_command, run_jobs
 
-    for name in options.presets:
-        find(name)
+    for name in options.presets:  # a bad setting should fail here, not once per run
+        _train_options(name, flags(parse_overrides(options.set)))
     jobs = plan(options.presets, options.seeds, options.set, options.root)
     record_command(options.root, ["amago", "sweep", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root)
@@ -179,6 +212,22 @@ def sweep(arguments: Sequence[str]) -> int:
         if options.export is not None:
             export(options.root, options.export)
     return int(outcome.exit_code)
+
+
+def _gathered(flag: str, arguments: Sequence[str]) -> list[str]:
+    """Several uses of a flag with many values as one, because tyro keeps only the last."""
+    values: list[str] = []
+    rest: list[str] = []
+    gathering = False
+    for argument in arguments:
+        if argument == flag:
+            gathering = True
+        elif argument.startswith("--"):
+            gathering = False
+            rest.append(argument)
+        else:
+            (values if gathering else rest).append(argument)
+    return [*rest, flag, *values] if values or flag in arguments else rest
 
 
 VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {

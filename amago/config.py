@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +67,8 @@ def override(config: Config, assignments: dict[str, Any]) -> Config:
 
 
 def _build(cls: type, values: dict[str, Any], where: str) -> Any:
+    if not isinstance(values, dict):
+        raise ValueError(f"{where} must be an object of settings, got {values!r}")
     hints = typing.get_type_hints(cls)
     names = {item.name for item in dataclasses.fields(cls)}
     unknown = sorted(set(values) - names)
@@ -75,9 +78,42 @@ def _build(cls: type, values: dict[str, Any], where: str) -> Any:
         )
     arguments = {}
     for name, value in values.items():
-        if dataclasses.is_dataclass(hints[name]) and isinstance(value, dict):
+        if dataclasses.is_dataclass(hints[name]):
             value = _build(typing.cast(type, hints[name]), value, f"{where}.{name}")
         elif isinstance(value, list):
             value = tuple(value)
-        arguments[name] = value
+        arguments[name] = _checked(value, hints[name], f"{where}.{name}")
     return cls(**arguments)
+
+
+def _checked(value: Any, hint: Any, where: str) -> Any:
+    """A value of the annotated type (an int may stand for a float), or a ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool) and hint is float:
+        return float(value)
+    if not _fits(value, hint):
+        wanted = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
+        raise ValueError(f"{where} must be {wanted}, got {value!r}")
+    return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin is typing.Literal:
+        return value in options
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, option) for option in options)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if options[-1] is Ellipsis:
+            return all(_fits(item, options[0]) for item in value)
+        return len(value) == len(options) and all(map(_fits, value, options))
+    if origin is dict:
+        return isinstance(value, dict)
+    if hint is float:
+        return isinstance(value, float | int) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)

@@ -62,7 +62,7 @@ def _t_maze() -> Config:
     return replace(
         SMALL,
         env=EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 100}),
-        exploration=ExplorationSettings(kind="ends"),
+        exploration=ExplorationSettings(kind="ends", anneal_fraction=1.0),
         replay=ReplaySettings(capacity=5_000),
         encoder=replace(SMALL.encoder, normalize=False),
         heads=replace(SMALL.heads, probability_floor=0.0),

@@ -176,9 +176,11 @@ def test_targets_move_by_tau_after_the_optimiser_step(kind):
 def test_the_learning_rate_rises_linearly_and_stays():
     learner = tiny_learner(optim__learning_rate=0.01, optim__warmup_updates=4)
     rates = []
+    learner.optimizer.register_step_pre_hook(
+        lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"])
+    )
     for _ in range(6):
         learner.step(batch_of("discrete"))
-        rates.append(learner.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
 
 

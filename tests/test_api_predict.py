@@ -213,8 +213,8 @@ def test_training_returns_what_the_run_folder_says(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "curves.png").exists()
 
 
-def test_importing_amago_alone_makes_its_environments_known_to_gymnasium() -> None:
-    program = "import amago, gymnasium; gymnasium.make('amago/TMaze-v0')"
+def test_gymnasium_alone_can_make_amagos_environments_through_their_module() -> None:
+    program = "import gymnasium; gymnasium.make('amago.envs.registry:amago/TMaze-v0')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-300:]
 

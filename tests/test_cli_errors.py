@@ -56,7 +56,7 @@ BAD_LINES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "an unknown argument of the environment": (
         ["train", "t-maze", "--env.kwargs.coridor", "3"],
-        ["--env.kwargs.coridor", "--env.kwargs.corridor"],
+        ["coridor", "accepts", "corridor"],
     ),
     "a bad argument of the environment": (
         ["train", "t-maze", "--env.kwargs.corridor", "0"],

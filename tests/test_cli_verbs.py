@@ -113,17 +113,9 @@ def test_eval_depends_on_its_seed_alone(
 def test_eval_greedy_acts_the_same_whatever_the_sampling_seed(
     trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sampled = _evaluate(capsys, trained[0], "--episodes", "12", "--greedy", "False")
+    sampled = _evaluate(capsys, trained[0], "--episodes", "12", "--sampled")
     assert sampled == _evaluate(capsys, trained[0], "--episodes", "12")
-    assert sampled != _evaluate(capsys, trained[0], "--episodes", "12", "--greedy", "True")
-
-
-def test_eval_takes_greedy_as_a_plain_flag(
-    trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The issue writes `amago eval RUN [--greedy]`."""
-    plain = _evaluate(capsys, trained[0], "--episodes", "12", "--greedy")
-    assert plain == _evaluate(capsys, trained[0], "--episodes", "12", "--greedy", "True")
+    assert sampled != _evaluate(capsys, trained[0], "--episodes", "12", "--greedy")
 
 
 def test_eval_of_best_uses_the_best_checkpoint(

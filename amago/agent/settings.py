@@ -43,12 +43,16 @@ class AgentSettings:
     """Act with the most likely action instead of a sampled one, in training and evaluation."""
 
     def __post_init__(self) -> None:
-        values = self.discounts if isinstance(self.discounts, tuple) else ()
-        for value in (*values, self.acting_discount):
-            if not 0.0 <= value < 1.0:
-                raise ValueError(f"discounts must be in [0, 1), got {value}")
-        if isinstance(self.discounts, tuple) and not self.discounts:
+        values = self.discounts if isinstance(self.discounts, tuple) else (0.0,)
+        if not values:
             raise ValueError("--agent.discounts needs at least one number")
+        for flag, value in (("discounts", max(values)), ("discounts", min(values)),
+                            ("acting-discount", self.acting_discount)):  # fmt: skip
+            if not 0.0 <= value < 1.0:
+                raise ValueError(
+                    f"--agent.{flag} takes numbers in [0, 1), got {value}; "
+                    "for the longest horizons use .999 or .9999"
+                )
         if not 0.0 < self.target_tau <= 1.0:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
         for name in ("target_critics", "value_samples"):

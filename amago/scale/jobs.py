@@ -95,15 +95,16 @@ def amago_command(job: Job, step: Step) -> list[str]:
         return [*amago, "resume", str(job.run_dir)]
     command = [*amago, "train", job.preset, "--seed", str(job.seed)]
     command += ["--run-dir", str(job.run_dir), "--threads", "1"]
-    for key, value in job.overrides.items():
-        command += _flag(key, value)
-    return command
+    return [*command, *flags(job.overrides)]
 
 
-def _flag(key: str, value: str) -> list[str]:
-    # tyro takes the items of a tuple one by one, and spells its truths with capitals.
-    items = [item.capitalize() if item in ("true", "false") else item for item in value.split()]
-    return ["--" + key.replace("_", "-"), *items]
+def flags(overrides: dict[str, str]) -> list[str]:
+    """Overrides as arguments of `amago train`: tuples item by item, truths with capitals."""
+    arguments: list[str] = []
+    for key, value in overrides.items():
+        items = [i.capitalize() if i in ("true", "false") else i for i in value.split()]
+        arguments += ["--" + key.replace("_", "-"), *items]
+    return arguments
 
 
 def _folder_name(text: str) -> str:

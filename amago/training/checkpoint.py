@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -23,8 +24,10 @@ FORMAT_VERSION = 1
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
 
-def save(folder: Path, epoch: int, learner: Learner, state: dict[str, Any]) -> Path:
-    """Write checkpoint `epoch` and make it the latest."""
+def save(
+    folder: Path, epoch: int, learner: Learner, state: dict[str, Any], *, best: bool = False
+) -> Path:
+    """Write checkpoint `epoch` and make it the latest, and the best if it is."""
     folder.mkdir(exist_ok=True)
     final, temporary = folder / f"{epoch:06d}", folder / f"{epoch:06d}.tmp"
     for leftover in (temporary, final):
@@ -37,7 +40,9 @@ def save(folder: Path, epoch: int, learner: Learner, state: dict[str, Any]) -> P
     write_json(temporary / STATE, {"version": FORMAT_VERSION, "epoch": epoch, **state})
     temporary.rename(final)
     sync_path(folder)
-    point(folder, "latest", epoch)
+    # The latest last: a crash before it makes this epoch anew, best pointer included.
+    for name in ("best", "latest") if best else ("latest",):
+        point(folder, name, epoch)
     return final
 
 
@@ -52,7 +57,17 @@ def find(folder: Path, name: str = "latest") -> Path | None:
         path = folder / f"{int(name):06d}"
         return path if path.is_dir() else None
     pointer = folder / f"{name}.json"
-    return folder / read_json(pointer)["checkpoint"] if pointer.exists() else None
+    if not pointer.exists():
+        return None
+    path = folder / read_json(pointer)["checkpoint"]
+    return path if path.is_dir() else None
+
+
+def names(folder: Path) -> list[str]:
+    """What `find` can be asked for."""
+    pointers = [name for name in ("latest", "best") if find(folder, name) is not None]
+    epochs = sorted(path.name for path in folder.glob("[0-9]*") if path.name.isdecimal())
+    return [*pointers, *(str(int(epoch)) for epoch in epochs)]
 
 
 def prune(folder: Path, keep_interval: int | None) -> None:
@@ -69,7 +84,7 @@ def prune(folder: Path, keep_interval: int | None) -> None:
 def load_agent(path: Path, agent: Agent) -> None:
     """Fill an agent's weights; shapes that differ are an error that names them."""
     device = agent.discounts.device
-    tensors = load_file(path / MODEL, device=str(device))
+    tensors = _load(path / MODEL, device)
     try:
         agent.load_state_dict(tensors)
     except RuntimeError as error:
@@ -88,12 +103,22 @@ def load_learner(path: Path, learner: Learner) -> dict[str, Any]:
             f"{FORMAT_VERSION}; resume it with the amago that wrote it"
         )
     load_agent(path, learner.agent)
-    tensors = load_file(path / OPTIMIZER, device=str(learner.agent.discounts.device))
+    tensors = _load(path / OPTIMIZER, learner.agent.discounts.device)
     for index, parameter in enumerate(learner.parameters):
         names = ("step", "exp_avg", "exp_avg_sq")
         if f"{index}.step" in tensors:
             learner.optimizer.state[parameter] = {n: tensors[f"{index}.{n}"] for n in names}
     return state
+
+
+def _load(path: Path, device: torch.device) -> dict[str, Tensor]:
+    try:
+        return load_file(path, device=str(device))
+    except (SafetensorError, OSError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); restore it from a copy, or point latest.json at "
+            "another checkpoint"
+        ) from error
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:

@@ -9,7 +9,6 @@ from amago.agent.metrics import MetricMean
 from amago.agent.policy import AgentPolicy
 from amago.rollout.collect import collect
 from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
-from amago.training import checkpoint
 from amago.training.evaluate import evaluate_rollouts
 from amago.training.run import Run
 from amago.training.seeding import derive, seed_torch
@@ -44,10 +43,7 @@ def train(run: Run, view: View) -> None:
         if improved:
             run.best_return = metrics["eval/return_mean"]
         if last or improved or epoch % settings.save_interval == 0:
-            run.save()
-            if improved:
-                checkpoint.point(run.folder / "checkpoints", "best", epoch)
-            run.prune_checkpoints()
+            run.save(best=improved)
 
 
 def collect_epoch(run: Run) -> dict[str, Any]:

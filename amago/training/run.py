@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib.metadata
 import math
@@ -72,8 +73,8 @@ class Run:
     def agent(self) -> Agent:
         return self.learner.agent
 
-    def save(self) -> None:
-        """Make a durable checkpoint of now; only then let old trajectories go."""
+    def save(self, *, best: bool = False) -> None:
+        """Make a durable checkpoint of now; only then let old trajectories and old ones go."""
         self.store.sync()
         state = {
             "env_steps": self.env_steps,
@@ -86,11 +87,10 @@ class Run:
             "offsets": list(self.logger.offsets()),
             "seconds": self.seconds,
         }
-        checkpoint.save(self.folder / "checkpoints", self.epoch, self.learner, state)
+        folder = self.folder / "checkpoints"
+        checkpoint.save(folder, self.epoch, self.learner, state, best=best)
         self.store.evict()
-
-    def prune_checkpoints(self) -> None:
-        checkpoint.prune(self.folder / "checkpoints", self.config.run.keep_interval)
+        checkpoint.prune(folder, self.config.run.keep_interval)
 
     def close(self) -> None:
         self.env.close()
@@ -104,6 +104,8 @@ def create(
 ) -> Run:
     """A new run in an empty folder."""
     custom = custom or Custom()
+    if seed < 0:
+        raise ValueError(f"--seed must be 0 or more, got {seed}")
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(
             f"{folder} is not empty; continue it with `amago resume {folder}` or choose another "
@@ -120,7 +122,11 @@ def create(
         "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     }
     write_json(folder / "config.json", header)
-    return _assemble(folder, config, seed, custom, None)
+    try:
+        return _assemble(folder, config, seed, custom, None)
+    except BaseException:
+        shutil.rmtree(folder)  # nothing was trained; a corrected command may use the same folder
+        raise
 
 
 def restore(folder: Path, *, custom: Custom | None = None) -> Run:
@@ -143,6 +149,11 @@ def read_header(folder: Path) -> dict[str, Any]:
             f"{folder} is not a run: it has no config.json; runs are made by `amago train`"
         )
     header: dict[str, Any] = read_json(path)
+    if not isinstance(header, dict) or not {"config", "seed"} <= set(header):
+        raise ValueError(
+            f"{path} is not the header of a run: expected an object with config and seed; "
+            "restore it from a copy"
+        )
     return header
 
 
@@ -163,28 +174,38 @@ def resolve_device(name: str) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f"--run.device {name} cannot be used here; try auto or cpu ({error})"
-        ) from error
+        raise ValueError(f"--run.device {name} cannot be used here; try auto or cpu") from error
 
 
 def _assemble(folder: Path, config: Config, seed: int, custom: Custom, latest: Path | None) -> Run:
+    """All parts of a run; what was opened is closed again when a later part fails."""
+    with contextlib.ExitStack() as opened:
+        run = _build(folder, config, seed, custom, latest, opened)
+        opened.pop_all()
+        return run
+
+
+def _build(
+    folder: Path,
+    config: Config,
+    seed: int,
+    custom: Custom,
+    latest: Path | None,
+    opened: contextlib.ExitStack,
+) -> Run:
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
-    state = None if latest is None else read_json(latest / checkpoint.STATE)
-    settings = config.env
-    env = make_vector(
-        settings,
-        seed=derive(seed, "envs"),
-        num_lanes=settings.num_lanes,
-        make_env=custom.make_env,
-    )
-    eval_env = make_vector(
-        settings,
-        seed=derive(seed, "evaluation envs"),
-        num_lanes=min(settings.eval_lanes, config.run.eval_episodes),
-        make_env=custom.make_env,
-    )
+    state = {} if latest is None else read_json(latest / checkpoint.STATE)
+
+    def vector(purpose: str, num_lanes: int) -> VectorEnv:
+        made = make_vector(
+            config.env, seed=derive(seed, purpose), num_lanes=num_lanes, make_env=custom.make_env
+        )
+        opened.callback(made.close)
+        return made
+
+    env = vector("envs", config.env.num_lanes)
+    eval_env = vector("evaluation envs", min(config.env.eval_lanes, config.run.eval_episodes))
     seed_torch(seed, "weights")
     agent = Agent(env.spec, config, custom.parts).to(resolve_device(config.run.device))
     learner = Learner(agent, config.agent, config.optim)
@@ -193,21 +214,19 @@ def _assemble(folder: Path, config: Config, seed: int, custom: Custom, latest: P
     exploration = Exploration(
         config.exploration,
         env.spec,
-        num_lanes=settings.num_lanes,
+        num_lanes=config.env.num_lanes,
         anneal_steps=config.exploration.anneal_steps or max(planned, 1),
         rollout_steps=steps_per_epoch,
         seed=derive(seed, "exploration"),
     )
-    window = (0, 0) if state is None else (state["window"][0], state["window"][1])
-    store = TrajectoryStore(folder / "replay", env.spec, config.replay.capacity, window)
-    sampler = Sampler(
-        store,
-        config.replay.batch_size,
-        resolve_context_length(config, env.spec),
-        derive(seed, "batches"),
-    )
-    offsets = (0, 0) if state is None else (state["offsets"][0], state["offsets"][1])
-    logger = Logger(folder, offsets=offsets, wandb_project=config.run.wandb_project)
+    low, high = state.get("window", (0, 0))
+    store = TrajectoryStore(folder / "replay", env.spec, config.replay.capacity, (low, high))
+    opened.callback(store.close)
+    context_length = resolve_context_length(config, env.spec)
+    sampler = Sampler(store, config.replay.batch_size, context_length, derive(seed, "batches"))
+    metrics, timing = state.get("offsets", (0, 0))
+    logger = Logger(folder, offsets=(metrics, timing), wandb_project=config.run.wandb_project)
+    opened.callback(logger.close)
     run = Run(
         folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
         steps_per_epoch,

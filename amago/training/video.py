@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +17,22 @@ from amago.types import Array, Step
 FRAMES_PER_SECOND = 12
 
 
-def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Path) -> None:
-    """Play one rollout in one lane and write what it looks like."""
-    try:
-        import imageio.v3 as iio
-    except ImportError as error:
+def check_video(path: Path) -> None:
+    """Fail before anything is played if the film could not be written."""
+    if path.suffix not in (".mp4", ".gif"):
+        raise ValueError(f"--video takes a file that ends in .mp4 or .gif, got {path}")
+    if importlib.util.find_spec("imageio") is None:
         raise ValueError(
             "--video needs imageio, which is not installed: "
             "pip install -c constraints.txt 'amago[video]'"
-        ) from error
-    if path.suffix not in (".mp4", ".gif"):
-        raise ValueError(f"--video takes a file that ends in .mp4 or .gif, got {path}")
+        )
+
+
+def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Path) -> None:
+    """Play one rollout in one lane and write what it looks like."""
+    check_video(path)
+    import imageio.v3 as iio
+
     env = make_vector(settings, seed=seed, num_lanes=1)
     frames: list[Array] = []
 
@@ -38,7 +45,10 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
     finally:
         env.close()
     path.parent.mkdir(parents=True, exist_ok=True)
-    iio.imwrite(path, np.stack(frames), fps=FRAMES_PER_SECOND)
+    rate: dict[str, Any] = {"fps": FRAMES_PER_SECOND}
+    if path.suffix == ".gif":
+        rate = {"duration": 1000 / FRAMES_PER_SECOND, "loop": 0}
+    iio.imwrite(path, np.stack(frames), **rate)
 
 
 def _even(frame: Array) -> Array:

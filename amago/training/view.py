@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -23,6 +24,9 @@ COLUMNS = (
 
 
 class View(Protocol):
+    def begin(self, folder: Path) -> None:
+        """The run exists, here."""
+
     def phase(self, name: str, fraction: float = 0.0) -> None:
         """What is going on within the epoch, and how far it is."""
 
@@ -34,6 +38,8 @@ class View(Protocol):
 
 class Silent:
     """For programs."""
+
+    def begin(self, folder: Path) -> None: ...
 
     def phase(self, name: str, fraction: float = 0.0) -> None: ...
 
@@ -47,6 +53,9 @@ class PlainView:
 
     def __init__(self, epochs: int) -> None:
         self.epochs, self._seconds, self._seen = epochs, 0.0, 0
+
+    def begin(self, folder: Path) -> None:
+        print(f"run folder: {folder}", flush=True)
 
     def phase(self, name: str, fraction: float = 0.0) -> None: ...
 
@@ -77,6 +86,9 @@ class LiveView:
         self._done = done
         self._values: dict[str, Any] = {}
         self._live = Live(self._render(), console=console, refresh_per_second=4)
+
+    def begin(self, folder: Path) -> None:
+        self._live.console.print(f"run folder: {folder}", highlight=False)
         self._live.start()
 
     def phase(self, name: str, fraction: float = 0.0) -> None:
