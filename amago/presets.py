@@ -71,6 +71,7 @@ def _t_maze() -> Config:
             acting_discount=0.9999,
             reward_scale=100.0,
             greedy=True,
+            target_tau=0.05,
         ),
         run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
     )

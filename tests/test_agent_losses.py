@@ -305,9 +305,20 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
 
     real = learner_module.filter_weight
 
-    def spy(detached, expected, action, rule):
-        values.append(expected.output.clone())
-        return real(detached, expected, action, rule)
+    def spy(detached, policy, expected, action, num_samples, rule):
+        assert num_samples == 3
+        under = type(detached).under
+
+        def watched(self, policy, num_samples=1):
+            value = under(self, policy, num_samples)
+            values.append(value.output.clone())
+            return value
+
+        type(detached).under = watched
+        try:
+            return real(detached, policy, expected, action, num_samples, rule)
+        finally:
+            type(detached).under = under
 
     noises = [0.5, -1.0, 2.0]
     from amago.nets.distributions import TanhGaussian
@@ -315,8 +326,8 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
     calls = []
 
     def sample(self, generator=None):
-        # The first sample of an update is the target's.
-        noise = 0.0 if not calls else noises[(len(calls) - 1) % 3]
+        # The first sample of an update is the target's, the second the policy gradient's.
+        noise = 0.0 if len(calls) < 2 else noises[(len(calls) - 2) % 3]
         calls.append(noise)
         return torch.tanh(self.mean + self.log_std.exp() * noise)
 
@@ -326,7 +337,7 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
         learner.losses(batch)
     finally:
         learner_module.filter_weight, TanhGaussian.sample = real, original
-    assert len(calls) >= 4
+    assert len(calls) == 5
     agent = learner.agent
     with torch.no_grad():
         states = torch.cat([agent.encode(row)[0, :-1] for row in sequences(batch)])

@@ -56,12 +56,14 @@ class Agent(nn.Module):
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
 
-    def encode(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        """States of every row from one pass; what padded rows hold is never used."""
-        rows = packed_rows(batch)
-        encoded = self.encoder(rows)
+    def encode(self, batch: Batch, rows: Rows | None = None) -> Float[Tensor, "B T D"]:
+        """States of every row from one pass; what padded rows hold is never used.
+
+        `rows` are the batch's packed rows, if the caller has them already.
+        """
+        encoded = self.encoder(packed_rows(batch) if rows is None else rows)
         padded = unpack(encoded, batch.valid)
-        states: Tensor = self.memory(padded, batch.time)
+        states: Tensor = self.memory(padded, batch.time.where(batch.valid, 0))
         return states
 
     @torch.no_grad()

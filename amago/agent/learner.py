@@ -17,6 +17,7 @@ from amago.agent.metrics import describe
 from amago.agent.settings import AgentSettings, OptimSettings
 from amago.agent.targets import draw_critics, td_target
 from amago.nets.layers import power_iterate
+from amago.nets.timestep import Rows
 from amago.types import Batch
 
 MAX_SKIPPED = 20
@@ -41,17 +42,21 @@ class Learner:
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """One gradient update; metrics stay on the device until somebody reads them."""
         agent = self.agent
-        if not _finite(batch):
+        rows = packed_rows(batch)
+        if not _finite(rows):
             return self._skip({})
         agent.train()
+        before = [buffer.clone() for buffer in agent.buffers()]
         power_iterate(agent)
-        agent.encoder.update_statistics(packed_rows(batch))
-        loss, metrics = self.losses(batch)
+        agent.encoder.update_statistics(rows)
+        loss, metrics = self.losses(batch, rows)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
         metrics["grad/norm"] = norm
         if not bool(torch.isfinite(norm) & torch.isfinite(loss.detach())):
+            for buffer, value in zip(agent.buffers(), before, strict=True):
+                buffer.copy_(value)
             return self._skip(metrics)
         self.updates += 1
         self.skipped_in_a_row = 0
@@ -60,7 +65,7 @@ class Learner:
         agent.update_targets(self.settings.target_tau)
         return metrics
 
-    def losses(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    def losses(self, batch: Batch, rows: Rows | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Total loss of one batch [AMAGO eq. 3 with the term of eq. 6], and what describes it.
 
         Moves the PopArt statistics: targets are made on the scale before this batch,
@@ -74,20 +79,22 @@ class Learner:
         mask = action_mask({key: pack(row[:, :-1], keep) for key, row in batch.obs.items()})
         next_mask = action_mask({key: pack(row[:, 1:], keep) for key, row in batch.obs.items()})
 
-        states = agent.encode(batch)
+        states = agent.encode(batch, rows)
         state, next_state = pack(states[:, :-1], keep), pack(states[:, 1:], keep)
 
         target = self._target(reward, done, next_state.detach(), next_mask)
-        if bool(torch.isfinite(target).all()):
-            agent.popart.update(target)
+        agent.popart.update(target)
 
         policy = agent.actor(state, mask)
         values = agent.critics(state, agent.popart)
         taken = values.at(action)
         # The actor climbs critics that it cannot bend: neither they nor the state they see
         # get gradients from this term [AMAGO appendix A.1].
-        expected = values.detached().under(policy, settings.value_samples)
-        weight = filter_weight(values.detached(), expected, action, FILTERS[settings.bc_filter])
+        detached = values.detached()
+        expected = detached.under(policy)
+        weight = filter_weight(
+            detached, policy, expected, action, settings.value_samples, FILTERS[settings.bc_filter]
+        )
         terms = {
             "critic": critic_loss(taken, target),
             "actor": policy_gradient_loss(expected),
@@ -131,6 +138,6 @@ class Learner:
             group["lr"] = self.optim.learning_rate * warm
 
 
-def _finite(batch: Batch) -> bool:
-    arrays = [batch.prev_action, batch.prev_reward, *batch.obs.values()]
+def _finite(rows: Rows) -> bool:
+    arrays = [rows.prev_action, rows.prev_reward, *rows.obs.values()]
     return all(bool(torch.isfinite(x).all()) for x in arrays if x.is_floating_point())

@@ -29,7 +29,7 @@ def describe(
         "loss/total": total.detach(),
         f"value/q@{gamma}": taken.raw[..., acting].mean(),
         f"value/target@{gamma}": target[:, acting].mean(),
-        "value/spread": taken.normalised.std(0).mean(),
+        "value/spread": taken.normalised.std(0, unbiased=False).mean(),
         "popart/mean": mean[acting],
         "popart/std": std[acting],
         "policy/entropy": policy.entropy()[:, acting].mean(),
@@ -42,13 +42,13 @@ class MetricMean:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._count = 0
+        self._counts: dict[str, int] = {}
 
     def add(self, metrics: dict[str, Tensor]) -> None:
         for name, value in metrics.items():
             value = value.detach().double()
             self._sums[name] = self._sums[name] + value if name in self._sums else value
-        self._count += 1
+            self._counts[name] = self._counts.get(name, 0) + 1
 
     def read(self) -> dict[str, float]:
-        return {name: float(total) / self._count for name, total in self._sums.items()}
+        return {name: float(total) / self._counts[name] for name, total in self._sums.items()}

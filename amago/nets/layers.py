@@ -42,7 +42,7 @@ class SigmaLinear(nn.Module):
             left, _, right = torch.linalg.svd(self.weight, full_matrices=False)
         self.register_buffer("u", left[:, 0].contiguous())
         self.register_buffer("v", right[0].contiguous())
-        self._frozen: tuple[tuple[int, ...], Tensor] | None = None
+        self._frozen: tuple[object, Tensor] | None = None
 
     @torch.no_grad()
     def power_iterate(self) -> None:
@@ -53,9 +53,10 @@ class SigmaLinear(nn.Module):
         if self.training or torch.is_grad_enabled():
             return self._reparameterised()
         # Acting calls this at every step with the same weights: compute them once.
-        versions = (self.weight._version, self.gain._version, self.u._version, id(self.weight))
-        if self._frozen is None or self._frozen[0] != versions:
-            self._frozen = (versions, self._reparameterised())
+        tensors = (self.weight, self.gain, self.u, self.v)
+        key = tuple((tensor._version, tensor.data_ptr(), tensor.dtype) for tensor in tensors)
+        if self._frozen is None or self._frozen[0] != key:
+            self._frozen = (key, self._reparameterised())
         return self._frozen[1]
 
     def _reparameterised(self) -> Tensor:

@@ -50,7 +50,7 @@ class PopArt(nn.Module):
     @torch.no_grad()
     def update(self, target: Float[Tensor, "M G"]) -> None:
         """Take in one batch of targets, preserving every denormalised prediction."""
-        if not self.enabled:
+        if not self.enabled or not len(target):
             return
         old_mean, old_std = self.statistics()
         untrained = bool(self.mass == 0)
