@@ -164,7 +164,21 @@ def test_targets_move_by_tau_after_the_optimiser_step(kind):
     pairs = ((agent.target_actor, agent.actor), (agent.target_critics, agent.critics))
     old = [[p.clone() for p in target.parameters()] for target, _ in pairs]
     before = [[p.detach().clone() for p in online.parameters()] for _, online in pairs]
+    mean, std = (x.clone() for x in agent.popart.statistics())
     learner.step(batch_of(kind))
+    # The averages are of critics on the new scale: output weights [C, H, ·], biases [C, 1, ·].
+    new_mean, new_std = agent.popart.statistics()
+    columns = 3 if kind == "discrete" else 1  # per discount
+    scale, shift = std / new_std, (mean - new_mean) / new_std
+    assert float((scale - 1).abs().min()) > 1e-7 and float(shift.abs().min()) > 1e-7
+    assert [name for name, _ in agent.critics.named_parameters()][-2:] == [
+        "layers.2.weight", "layers.2.bias"
+    ]  # fmt: skip
+    weight, bias = old[1][-2:]
+    for g in range(3):
+        at = slice(g * columns, (g + 1) * columns)
+        weight[..., at] = weight[..., at] * scale[g]
+        bias[..., at] = bias[..., at] * scale[g] + shift[g]
     for (target, online), was, online_was in zip(pairs, old, before, strict=True):
         for t, o, w, ow in zip(
             target.parameters(), online.parameters(), was, online_was, strict=True

@@ -80,7 +80,9 @@ def tiny_agent(spec: EnvSpec, config: Config, *, seed: int = 0, double: bool = T
         agent.encoder.normalizer.update(1.0 + 2.0 * torch.randn(50, 3))
         for scale in (1.0, 3.0, 2.0):
             agent.popart.rate = 0.2
-            agent.popart.update(scale * torch.randn(20, len(agent.discounts)) + scale)
+            move = agent.popart.update(scale * torch.randn(20, len(agent.discounts)) + scale)
+            agent.critics.rescale(*move)
+            agent.target_critics.rescale(*move)
         agent.popart.rate = 5e-4
     return agent.double() if double else agent
 
@@ -195,6 +197,11 @@ def test_sequences_undo_the_padding_of_a_batch() -> None:
 
 def test_tiny_agents_are_not_at_their_initial_values() -> None:
     agent = tiny_learner().agent
-    assert not torch.equal(agent.popart.weight, torch.ones(3).double())
+    mean, std = agent.popart.statistics()
+    assert float(agent.popart.mass) > 0
+    assert float(mean.abs().min()) > 1e-3 and float((std - 1.0).abs().min()) > 1e-3
+    outputs = (agent.critics.layers[-1], agent.target_critics.layers[-1])
+    assert not torch.equal(outputs[0].weight, outputs[1].weight)
+    assert not torch.equal(outputs[0].bias, outputs[1].bias)
     assert not torch.equal(agent.actor.out.weight, agent.target_actor.out.weight)
     assert float(agent.encoder.normalizer.mass) > 0

@@ -10,10 +10,12 @@ import pytest
 import torch
 from test_agent_helpers import (
     DISCOUNTS,
+    changed,
     noise_of,
     predictable_samples,
     random_batch,
     sequences,
+    snapshot,
     tiny_learner,
     tiny_spec,
 )
@@ -107,7 +109,7 @@ def leaky(x):
 
 
 def arrays(tensor):
-    return tensor.detach().numpy()
+    return tensor.detach().numpy().copy()  # an update rescales critics in place
 
 
 class SlowHeads:
@@ -141,7 +143,7 @@ class SlowHeads:
         return p
 
     def output(self, c, state, g, action):
-        """What critic c puts out, before any scale; action is an id or a vector."""
+        """What critic c puts out, on the scale it was made for; action is an id or a vector."""
         x = state
         if self.kind == "continuous":
             horizon = math.log1p(1 / (1 - self.discounts[g]))
@@ -149,7 +151,7 @@ class SlowHeads:
         for index, (weight, bias) in enumerate(self.critics):
             x = x @ weight[c] + bias[c, 0]
             x = leaky(x) if index < len(self.critics) - 1 else x
-        return x[g * self.size + action] if self.kind == "discrete" else x[0]
+        return x[g * self.size + action] if self.kind == "discrete" else x[g]
 
     def expected(self, c, state, g, mask, scale):
         """E_π of scale(output), by sum or by one sample with the agreed noise."""
@@ -173,36 +175,35 @@ class SlowHeads:
 
 
 class SlowPopArt:
-    """Scale and affine of one discount."""
+    """Scale of one discount, and the scale that critics' outputs were made for."""
 
-    def __init__(self, popart, g, rate=5e-4):
+    def __init__(self, popart, g, rate):
         self.rate = rate
         self.mean, self.second = float(popart.mean[g]), float(popart.second[g])
-        self.mass, self.w, self.b = (
-            float(popart.mass), float(popart.weight[g]), float(popart.bias[g]),
-        )  # fmt: skip
+        self.mass = float(popart.mass)
+        self.made_for = self.moments()
 
     def moments(self):
         mu = self.mean / self.mass
         return mu, math.sqrt(max(self.second / self.mass - mu * mu, 1e-4))
 
-    def normalised(self, output):
-        return self.w * output + self.b
-
     def raw(self, output):
+        """The value an output stands for, which no update changes."""
+        mu, sigma = self.made_for
+        return sigma * output + mu
+
+    def normalised(self, output):
+        """That value on the scale of now."""
         mu, sigma = self.moments()
-        return sigma * self.normalised(output) + mu
+        return (self.raw(output) - mu) / sigma
 
     def update(self, values):
-        mu, sigma = self.moments()
         self.mean += self.rate * (sum(values) / len(values) - self.mean)
         self.second += self.rate * (sum(v * v for v in values) / len(values) - self.second)
         self.mass += self.rate * (1 - self.mass)
-        new_mu, new_sigma = self.moments()
-        self.w, self.b = sigma * self.w / new_sigma, (sigma * self.b + mu - new_mu) / new_sigma
 
 
-def slow_losses(learner, batch, drawn):
+def slow_losses(learner, batch, drawn, rate):
     """{critic, actor, bc, total}, each a mean over valid (b, t, γ)."""
     agent, settings = learner.agent, learner.settings
     online = SlowHeads(agent, agent.actor, agent.critics)
@@ -228,7 +229,7 @@ def slow_losses(learner, batch, drawn):
     sums, count = {"critic": 0.0, "actor": 0.0, "bc": 0.0}, 0
     accepted = []
     for g, discount in enumerate(online.discounts):
-        popart = SlowPopArt(agent.popart, g)
+        popart = SlowPopArt(agent.popart, g, rate)
         ys = []
         for _, after, _, reward, done, _, mask in transitions:
             value = min(target.expected(c, after, g, mask, popart.raw) for c in drawn)
@@ -256,23 +257,100 @@ def slow_losses(learner, batch, drawn):
     return means
 
 
+@pytest.mark.parametrize("rate", [5e-4, 0.3])  # 0.3: the scales before and after are far apart
 @pytest.mark.parametrize("bc_filter", ["binary", "exponential"])
 @pytest.mark.parametrize(
     ("kind", "mask"), [("discrete", False), ("discrete", True), ("continuous", False)]
 )
 def test_the_total_loss_equals_loops_over_transitions_discounts_and_critics(
-    kind, mask, bc_filter, monkeypatch
+    kind, mask, bc_filter, rate, monkeypatch
 ):
     learner = tiny_learner(kind, mask=mask, agent__bc_filter=bc_filter)
+    assert learner.agent.popart.rate == 5e-4
+    learner.agent.popart.rate = rate
     batch = random_batch(tiny_spec(kind, mask=mask), [6, 3, 5], starts=[0, 4, 2], seed=3)
     drawn = [2, 0]
     monkeypatch.setattr(learner_module, "draw_critics", lambda *_: torch.tensor(drawn))
-    want = slow_losses(learner, batch, drawn)
+    want = slow_losses(learner, batch, drawn, rate)
     with predictable_samples():
         total, metrics = learner.losses(batch)
     for name, value in want.items():
         assert float(metrics[f"loss/{name}"]) == pytest.approx(value, abs=1e-5), name
     assert float(total.detach()) == pytest.approx(want["total"], abs=1e-5)
+
+
+def probe(agent, kind, double=True):
+    """Values [C, M, G] of online and target critics at states and actions of no batch."""
+    dtype = torch.float64 if double else torch.float32
+    generator = torch.Generator().manual_seed(5)
+    state = torch.randn(7, agent.memory.output_dim, generator=generator, dtype=dtype)
+    action = torch.randn(7, agent.spec.action.size, generator=generator, dtype=dtype).tanh()
+    heads = {"online": agent.critics, "target": agent.target_critics}
+    with torch.no_grad(), predictable_samples():
+        found = {}
+        for name, head in heads.items():
+            actor = agent.actor if name == "online" else agent.target_actor
+            values = head(state, agent.popart)
+            found[name, "taken"] = values.at(action)
+            found[name, "expected"] = values.under(actor(state))
+            if kind == "discrete":
+                for a in range(agent.spec.action.size):
+                    one_hot = torch.eye(agent.spec.action.size, dtype=dtype)[a].expand(7, -1)
+                    found[name, a] = values.at(one_hot)
+        return {key: (value.raw, value.normalised) for key, value in found.items()}
+
+
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("rate", [5e-4, 0.3])
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_losses_move_the_statistics_and_no_value_of_any_critic_at_any_discount(kind, rate, double):
+    learner = tiny_learner(kind, double=double)
+    agent = learner.agent
+    agent.popart.rate = rate
+    old = [x.clone() for x in agent.popart.statistics()]
+    before = probe(agent, kind, double)
+    for seed in range(5):
+        batch = random_batch(tiny_spec(kind), [6, 3, 5], seed=seed, double=double)
+        learner.losses(batch)
+    after = probe(agent, kind, double)
+    for was, now in zip(old, agent.popart.statistics(), strict=True):
+        assert float((now - was).abs().min()) > 1e-4
+    tolerance = 1e-10 if double else 1e-6
+    for key, (raw, normalised) in before.items():
+        assert raw.shape == (3, 7, len(DISCOUNTS))
+        for g in range(len(DISCOUNTS)):
+            torch.testing.assert_close(
+                after[key][0][..., g], raw[..., g], atol=tolerance, rtol=tolerance
+            )
+            moved = (after[key][1][..., g] - normalised[..., g]).abs().max()
+            assert float(moved) > 1e-4, (key, g)
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_the_first_losses_of_a_life_set_the_scale_and_leave_all_weights_alone(kind):
+    learner = tiny_learner(kind)
+    agent = learner.agent
+    agent.popart.__init__(len(DISCOUNTS))
+    before = {name: p.detach().clone() for name, p in agent.named_parameters()}
+    learner.losses(random_batch(tiny_spec(kind), [6, 3, 5]))
+    assert all(torch.equal(p, before[name]) for name, p in agent.named_parameters())
+    assert float(agent.popart.mass) == 5e-4
+    learner.losses(random_batch(tiny_spec(kind), [6, 3, 5], seed=1))
+    last = f"layers.{len(agent.critics.layers) - 1}"
+    moved = {n for n, p in agent.named_parameters() if not torch.equal(p, before[n])}
+    assert moved == {
+        f"{head}.{last}.{x}" for head in ("critics", "target_critics") for x in ("weight", "bias")
+    }
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_without_popart_losses_leave_all_weights_and_statistics_alone(kind):
+    learner = tiny_learner(kind, heads__popart=False)
+    learner.agent.popart.__init__(len(DISCOUNTS), enabled=False)
+    before = snapshot(learner.agent)
+    for seed in range(3):
+        learner.losses(random_batch(tiny_spec(kind), [6, 3, 5], seed=seed))
+    assert changed(learner.agent, before) == []
 
 
 def test_the_drawn_critics_alone_make_the_target(monkeypatch):
@@ -311,7 +389,7 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
 
         def watched(self, policy, num_samples=1):
             value = under(self, policy, num_samples)
-            values.append(value.output.clone())
+            values.append(value.normalised.clone())
             return value
 
         type(detached).under = watched

@@ -11,6 +11,7 @@ from test_agent_helpers import changed, map_batch, random_batch, snapshot, tiny_
 from amago.agent.metrics import MetricMean
 
 KINDS = ["discrete", "continuous"]
+OUTPUT = ("weight", "bias")
 
 
 def batch_of(kind):
@@ -29,8 +30,44 @@ def spoiled(batch, where, value):
 
 
 def state_of(learner):
-    """Everything that learning moves, except the singular vectors of σReparam."""
-    return {k: v for k, v in snapshot(learner.agent).items() if not k.endswith((".u", ".v"))}
+    """Everything that learning moves: parameters, all buffers, the optimiser's averages."""
+    agent = learner.agent
+    state = {**dict(agent.named_parameters()), **dict(agent.named_buffers())}
+    for index, averages in learner.optimizer.state_dict()["state"].items():
+        state |= {f"optimizer.{index}.{name}": value for name, value in averages.items()}
+    outputs = {f"{h}.layers.2.{x}" for h in ("critics", "target_critics") for x in OUTPUT}
+    assert outputs | {"popart.mean", "popart.second", "popart.mass"} <= state.keys()
+    assert any(name.startswith("optimizer.") for name in state)
+    return {name: value.detach().clone() for name, value in state.items()}
+
+
+def moved(learner, before):
+    """Names of what is not bit for bit what it was."""
+    after = state_of(learner)
+    assert after.keys() == before.keys()
+    return sorted(name for name, value in before.items() if not torch.equal(value, after[name]))
+
+
+def watched(learner):
+    """What an update has moved by the time that its losses are known."""
+    before, real, seen = state_of(learner), learner.losses, []
+
+    def losses(batch, rows=None):
+        result = real(batch, rows)
+        seen.append(moved(learner, before))
+        return result
+
+    learner.losses = losses
+    return seen
+
+
+def assert_outputs_in(seen):
+    """The update did rescale both output layers, so that there was something to restore."""
+    assert len(seen) == 1
+    for head in ("critics", "target_critics"):
+        assert {f"{head}.layers.2.{x}" for x in OUTPUT} <= {*seen[0]}
+    assert {"popart.mean", "popart.second", "popart.mass"} <= {*seen[0]}
+    assert any(name.endswith(".u") for name in seen[0])
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
@@ -42,7 +79,7 @@ def test_a_non_finite_number_in_a_batch_changes_nothing_and_is_counted(kind, whe
     learner.step(batch)
     before = state_of(learner)
     metrics = learner.step(spoiled(batch, where, value))
-    assert changed(learner.agent, before) == []
+    assert moved(learner, before) == []
     assert (learner.updates, learner.skipped, learner.skipped_in_a_row) == (2, 1, 1)
     assert all(torch.isfinite(value) for value in metrics.values())
 
@@ -53,8 +90,10 @@ def test_targets_that_overflow_change_no_parameter_and_no_statistic(kind):
     batch = batch_of(kind)
     learner.step(batch)
     before = state_of(learner)
+    seen = watched(learner)
     learner.step(spoiled(batch, "prev_reward", 1e38))  # ×10 is infinite in float32
-    assert changed(learner.agent, before) == []
+    assert_outputs_in(seen)
+    assert moved(learner, before) == []
     assert learner.skipped == 1
 
 
@@ -63,21 +102,26 @@ def test_an_infinite_loss_of_a_finite_batch_changes_no_parameter_and_no_statisti
     learner = tiny_learner(kind, double=False)
     learner.step(batch_of(kind))
     before = state_of(learner)
+    seen = watched(learner)
     real = learner.losses
     learner.losses = lambda batch, rows: (real(batch, rows)[0] * torch.inf, {})
     learner.step(batch_of(kind))
-    assert changed(learner.agent, before) == []
+    assert_outputs_in(seen)
+    assert moved(learner, before) == []
     assert learner.skipped == 1
 
 
-def test_an_infinite_gradient_of_a_finite_loss_changes_no_parameter_and_no_statistic():
-    learner = tiny_learner(double=False)
-    learner.step(batch_of("discrete"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_infinite_gradient_of_a_finite_loss_changes_no_parameter_and_no_statistic(kind):
+    learner = tiny_learner(kind, double=False)
+    learner.step(batch_of(kind))
     before = state_of(learner)
+    seen = watched(learner)
     handle = learner.agent.actor.out.weight.register_hook(lambda g: g * torch.inf)
-    learner.step(batch_of("discrete"))
+    learner.step(batch_of(kind))
     handle.remove()
-    assert changed(learner.agent, before) == []
+    assert_outputs_in(seen)
+    assert moved(learner, before) == []
     assert learner.skipped == 1
 
 
@@ -94,7 +138,7 @@ def test_a_batch_without_a_single_transition_changes_no_parameter_and_no_statist
     learner.step(batch_of("discrete"))
     before = state_of(learner)
     learner.step(map_batch(batch_of("discrete"), lambda x: x[:, :1]))
-    assert changed(learner.agent, before) == []
+    assert moved(learner, before) == []
 
 
 @pytest.mark.parametrize("where", ["prev_reward", "place"])
@@ -118,14 +162,31 @@ def test_an_applied_update_starts_the_count_of_skipped_ones_anew():
     assert (learner.updates, learner.skipped, learner.skipped_in_a_row) == (40, 38, 0)
 
 
-def test_learning_goes_on_after_a_skipped_update_as_if_it_had_not_been():
-    a, b = tiny_learner(double=False), tiny_learner(double=False)
-    good = batch_of("discrete")
-    b.step(spoiled(good, "prev_reward", torch.nan))
+@pytest.mark.parametrize("value", [torch.nan, 1e38])  # seen in the batch; seen in the loss
+@pytest.mark.parametrize("kind", KINDS)
+def test_learning_goes_on_after_a_skipped_update_as_if_it_had_not_been(kind, value):
+    a, b = tiny_learner(kind, double=False), tiny_learner(kind, double=False)
+    good = batch_of(kind)
+    b.step(spoiled(good, "prev_reward", value))
+    assert b.skipped == 1
     for learner in (a, b):
         torch.manual_seed(0)
-        learner.step(good)
+        for _ in range(2):
+            learner.step(good)
     assert changed(a.agent, snapshot(b.agent)) == []
+    assert moved(a, state_of(b)) == []
+
+
+def test_a_skipped_first_update_still_leaves_the_next_one_to_set_the_scale():
+    learner = tiny_learner(double=False)
+    learner.agent.popart.__init__(3)
+    learner.step(spoiled(batch_of("discrete"), "prev_reward", 1e38))
+    assert float(learner.agent.popart.mass) == 0.0 and learner.skipped == 1
+    caught, real = [], learner.agent.critics.rescale
+    learner.agent.critics.rescale = lambda *move: (caught.append(move), real(*move))
+    learner.step(batch_of("discrete"))
+    (scale, shift), = caught  # fmt: skip
+    assert torch.equal(scale, torch.ones(3).double()) and not shift.any()
 
 
 def test_the_mean_of_an_epoch_is_over_the_updates_that_have_the_metric():

@@ -21,6 +21,7 @@ from test_agent_helpers import (
 )
 
 LENGTHS, STARTS = [7, 2, 5, 4], [0, 3, 9, 1]
+HEADS = ("critics", "target_critics")
 KINDS = [("discrete", False), ("discrete", True), ("continuous", False)]
 
 
@@ -30,13 +31,19 @@ def padded_batch(kind, mask=False, double=True):
 
 
 def targets_of(learner, batch):
-    """The TD targets [M, G] that the learner makes of a batch; leaves PopArt as it was."""
-    caught = []
-    learner.agent.popart.update = caught.append
+    """The TD targets [M, G] that the learner makes of a batch; leaves the agent as it was."""
+    caught, before = [], snapshot(learner.agent)
+
+    def catch(target):
+        caught.append(target)
+        return torch.ones(target.shape[1]), torch.zeros(target.shape[1])
+
+    learner.agent.popart.update = catch
     try:
         learner.losses(batch)
     finally:
         del learner.agent.popart.update
+    assert len(caught) == 1 and changed(learner.agent, before) == []
     return caught[0]
 
 
@@ -52,18 +59,26 @@ def test_a_padded_batch_and_its_unpadded_rows_give_the_same_losses_and_gradients
         total, metrics = learner.losses(batch)
         total.backward()
 
-        # One sequence at a time: all targets on the old scale, all losses on the new one.
+        # One sequence at a time: all targets by the old critics on the old scale, all losses
+        # by the rescaled critics on the new one.
         rows = sequences(batch)
         targets = [targets_of(alone, row) for row in rows]
-        old = copy.deepcopy(alone.agent.popart)
-        new = copy.deepcopy(old)
-        new.update(torch.cat(targets))
+        old = snapshot(alone.agent)
+        new = copy.deepcopy(alone.agent.popart)
+        move = new.update(torch.cat(targets))
+        made = []
         count = sum(len(target) for target in targets)
         mean = {"loss/total": 0.0, "loss/critic": 0.0, "loss/actor": 0.0, "loss/bc": 0.0}
         for row, target in zip(rows, targets, strict=True):
             popart = alone.agent.popart
-            popart.load_state_dict(old.state_dict())
-            popart.update = lambda _, popart=popart: popart.load_state_dict(new.state_dict())
+            alone.agent.load_state_dict(old)
+
+            def update(y, popart=popart):
+                made.append(y)
+                popart.load_state_dict(new.state_dict())
+                return move
+
+            popart.update = update
             part, parts = alone.losses(row)
             (part * len(target) / count).backward()
             for name in mean:
@@ -74,8 +89,16 @@ def test_a_padded_batch_and_its_unpadded_rows_give_the_same_losses_and_gradients
     assert sum(float(g.abs().sum()) for g in want.values()) > 0
     for name in want:
         torch.testing.assert_close(got[name], want[name], atol=1e-9, rtol=1e-7, msg=name)
+    assert all(torch.equal(y, target) for y, target in zip(made, targets, strict=True))
     for name, value in new.state_dict().items():
         torch.testing.assert_close(learner.agent.popart.state_dict()[name], value)
+    want = alone.agent.state_dict()
+    for name, value in learner.agent.state_dict().items():
+        torch.testing.assert_close(value, want[name], atol=1e-12, rtol=1e-12, msg=name)
+    moved = changed(learner.agent, old)
+    last = len(learner.agent.critics.layers) - 1
+    outputs = {f"{head}.layers.{last}.{x}" for head in HEADS for x in ("weight", "bias")}
+    assert {*moved} == outputs | {f"popart.{x}" for x in ("mean", "second", "mass")}
 
 
 def dots(overrides):
@@ -89,7 +112,15 @@ def test_statistics_of_a_step_are_those_of_the_valid_rows_alone(kind, mask):
     agent = learner.agent
     normalizer, popart = copy.deepcopy(agent.encoder.normalizer), copy.deepcopy(agent.popart)
     caught, real = [], type(agent.popart).update
-    agent.popart.update = lambda y: (caught.append(y.clone()), real(agent.popart, y))
+    rescaled = {head: [] for head in HEADS}
+
+    def update(y):
+        caught.append(y.clone())
+        return real(agent.popart, y)
+
+    agent.popart.update = update
+    for head in HEADS:
+        getattr(agent, head).rescale = lambda *move, head=head: rescaled[head].append(move)
     learner.step(batch)
 
     rows = []
@@ -114,6 +145,14 @@ def test_statistics_of_a_step_are_those_of_the_valid_rows_alone(kind, mask):
             old = float(getattr(popart, name)[g])
             new = float(getattr(agent.popart, name)[g])
             assert new == pytest.approx(old + 5e-4 * (value - old), abs=1e-12)
+
+    # The critics move with them: once, all alike.
+    (mean, std), (new_mean, new_std) = popart.statistics(), agent.popart.statistics()
+    for head in HEADS:
+        assert len(rescaled[head]) == 1
+        scale, shift = rescaled[head][0]
+        torch.testing.assert_close(scale, std / new_std, atol=1e-12, rtol=0)
+        torch.testing.assert_close(shift, (mean - new_mean) / new_std, atol=1e-12, rtol=0)
 
 
 def with_garbage(batch, kind):
@@ -198,9 +237,8 @@ def next_values(learner, batch):
         policy = agent.target_actor(states)
         values = agent.target_critics(states, agent.popart)
         if agent.spec.action.kind == "discrete":
-            table = values.table * agent.popart.weight[:, None] + agent.popart.bias[:, None]
             mean, std = agent.popart.statistics()
-            q = (table * policy.probs).sum(-1) * std + mean
+            q = (values.table * policy.probs).sum(-1) * std + mean
         else:
             q = values.at(policy.sample()[:, 0]).raw  # only used with one discount
     return q.amin(0)

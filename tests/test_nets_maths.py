@@ -66,11 +66,11 @@ def test_popart_defaults_are_those_of_the_method():
     assert list(popart.parameters()) == []
 
 
-def test_the_first_update_of_popart_leaves_weight_and_bias_alone():
+def test_the_first_update_of_popart_rescales_nothing():
     popart = PopArt(3)
-    popart.update(targets(50.0, 0))
-    assert torch.equal(popart.weight, torch.ones(3).double())
-    assert torch.equal(popart.bias, torch.zeros(3).double())
+    scale, shift = popart.update(targets(50.0, 0))
+    assert torch.equal(scale, torch.ones(3).double())
+    assert torch.equal(shift, torch.zeros(3).double())
     mean, std = popart.statistics()
     torch.testing.assert_close(mean, targets(50.0, 0).mean(0))
     assert float((std - 50.0).abs().max()) < 20.0
@@ -81,14 +81,76 @@ def test_popart_preserves_outputs_through_every_later_change_of_statistics(rate)
     popart = PopArt(3, rate=rate)
     popart.update(targets(1.0, 0))
     output = torch.randn(4, 6, 3, dtype=torch.float64)
-    before = ScalarValue(output, popart).raw
-    normalised = ScalarValue(output, popart).normalised
-    for update, scale in enumerate((3.0, 800.0, 0.01, 20.0)):
-        popart.update(targets(scale, update + 1))
-        after = ScalarValue(output, popart).raw
-        torch.testing.assert_close(after, before, rtol=1e-6, atol=1e-6)
-    moved = (ScalarValue(output, popart).normalised - normalised).abs().max()
-    assert float(moved) > 1e-3
+    before, first = ScalarValue(output, popart).raw, output
+    for update, size in enumerate((3.0, 800.0, 0.01, 20.0)):
+        (mean, std), move = popart.statistics(), popart.update(targets(size, update + 1))
+        new_mean, new_std = popart.statistics()
+        torch.testing.assert_close(move[0], std / new_std, rtol=1e-12, atol=0)
+        torch.testing.assert_close(move[1], (mean - new_mean) / new_std, rtol=1e-12, atol=1e-12)
+        output = output * move[0] + move[1]
+        torch.testing.assert_close(ScalarValue(output, popart).raw, before, rtol=1e-6, atol=1e-6)
+    assert float((output - first).abs().max()) > 1e-3
+
+
+def test_an_empty_batch_of_targets_moves_nothing():
+    popart = PopArt(3)
+    popart.update(targets(3.0, 0))
+    before = snapshot(popart)
+    scale, shift = popart.update(targets(3.0, 1)[:0])
+    assert torch.equal(scale, torch.ones(3).double()) and not shift.any()
+    assert all(torch.equal(v, popart.state_dict()[k]) for k, v in before.items())
+
+
+def critics_of(kind, dtype):
+    """Critics of three discounts, states and actions for them."""
+    torch.manual_seed(0)
+    settings = HeadSettings(critic_hidden=(7, 5), num_critics=4)
+    if kind == "discrete":
+        critics = DiscreteCritics(3, ActionSpec("discrete", 2), 3, settings)
+        action = torch.eye(2)[torch.randint(2, (9,))]
+    else:
+        critics = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9, 0.99), settings)
+        action = torch.randn(9, 2).tanh()
+    return critics.to(dtype), torch.randn(9, 3).to(dtype), action.to(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-6)])
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+@pytest.mark.parametrize("rate", [5e-4, 0.3])
+def test_rescaled_critics_keep_every_value_at_every_discount(rate, kind, dtype, tolerance):
+    critics, state, action = critics_of(kind, dtype)
+    popart = PopArt(3, rate=rate)
+    offsets = torch.tensor([0.0, 1.0, -2.0])
+    critics.rescale(*popart.update(torch.randn(30, 3) + offsets))
+    with torch.no_grad():
+        first = critics(state, popart).at(action)
+        before = first.raw  # now: a value is read on the scale that holds when asked
+        for size in (3.0, 0.5, 2.0, 0.1, 4.0):
+            critics.rescale(*popart.update(size * (torch.randn(30, 3) + offsets)))
+            after = critics(state, popart).at(action)
+            for g in range(3):
+                torch.testing.assert_close(
+                    after.raw[..., g], before[..., g], rtol=tolerance, atol=tolerance
+                )
+    moved = (after.normalised - first.normalised).abs().amax((0, 1))
+    assert float(moved.min()) > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_rescaling_maps_the_outputs_of_each_discount_by_its_own_scale_and_shift(kind):
+    critics, state, action = critics_of(kind, torch.float64)
+    before = snapshot(critics)
+    scale, shift = torch.tensor([2.0, 0.5, 3.0]).double(), torch.tensor([0.0, -4.0, 7.0]).double()
+    with torch.no_grad():
+        old = critics(state, PopArt(3)).at(action).normalised
+        critics.rescale(scale, shift)
+        new = critics(state, PopArt(3)).at(action).normalised
+    for g in range(3):
+        want = float(scale[g]) * old[..., g] + float(shift[g])
+        torch.testing.assert_close(new[..., g], want, rtol=1e-12, atol=1e-12)
+    moved = {k for k, v in before.items() if not torch.equal(v, critics.state_dict()[k])}
+    assert moved == {"layers.2.weight", "layers.2.bias"}
+    assert all(p.requires_grad and p.grad_fn is None for p in critics.parameters())
 
 
 def test_popart_normalises_and_denormalises_with_its_statistics():
@@ -104,15 +166,19 @@ def test_popart_normalises_and_denormalises_with_its_statistics():
 def test_the_deviation_of_popart_never_falls_below_one_hundredth():
     popart = PopArt(1)
     for _ in range(3):
-        popart.update(torch.full((5, 1), 7.0))
+        scale, shift = popart.update(torch.full((5, 1), 7.0))
+        assert torch.isfinite(scale).all() and torch.isfinite(shift).all()
+        assert scale.item() == pytest.approx(1.0) and shift.item() == pytest.approx(0.0, abs=1e-9)
     assert popart.statistics()[1].item() == pytest.approx(1e-2)
-    assert torch.isfinite(popart.weight).all() and torch.isfinite(popart.bias).all()
 
 
 def test_popart_switched_off_is_the_identity():
     popart = PopArt(3, enabled=False)
     before = snapshot(popart)
-    popart.update(targets(800.0, 0))
+    for update in range(2):
+        scale, shift = popart.update(targets(800.0, update))
+        assert torch.equal(scale, torch.ones(3).double())
+        assert torch.equal(shift, torch.zeros(3).double())
     assert all(torch.equal(v, popart.state_dict()[k]) for k, v in before.items())
     x = torch.randn(2, 5, 3)
     value = ScalarValue(x, popart)
@@ -332,8 +398,8 @@ def test_chosen_members_of_an_ensemble_are_those_of_the_whole():
     continuous = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9), settings)
     action = torch.randn(6, 2)
     torch.testing.assert_close(
-        continuous(state, popart, members).at(action).output,
-        continuous(state, popart).at(action).output[[3, 1]],
+        continuous(state, popart, members).at(action).normalised,
+        continuous(state, popart).at(action).normalised[[3, 1]],
     )
 
 
@@ -342,15 +408,16 @@ def test_continuous_critics_see_state_action_and_symlog_of_the_effective_horizon
     settings = HeadSettings(critic_hidden=(5,), num_critics=2)
     critics = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.999), settings)
     state, action = torch.randn(4, 3), torch.randn(4, 2)
-    got = critics(state, PopArt(2)).at(action).output
+    got = critics(state, PopArt(2)).at(action).normalised
     (w1, b1), (w2, b2) = ((layer.weight, layer.bias) for layer in critics.layers)
+    assert w2.shape == (2, 5, 2) and b2.shape == (2, 1, 2)
     for c in range(2):
         for m in range(4):
             for g, discount in enumerate((0.5, 0.999)):
                 feature = torch.tensor([math.log1p(1 / (1 - discount))])
                 x = torch.cat((state[m], action[m], feature)) @ w1[c] + b1[c, 0]
                 x = torch.where(x > 0, x, 0.01 * x) @ w2[c] + b2[c, 0]
-                torch.testing.assert_close(got[c, m, g], x[0])
+                torch.testing.assert_close(got[c, m, g], x[g])
 
 
 def test_symlog_is_odd_and_logarithmic():

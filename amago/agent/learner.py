@@ -46,7 +46,7 @@ class Learner:
         if not _finite(rows):
             return self._skip({})
         agent.train()
-        before = [buffer.clone() for buffer in agent.buffers()]
+        before = [tensor.clone() for tensor in self._statistics()]
         power_iterate(agent)
         agent.encoder.update_statistics(rows)
         loss, metrics = self.losses(batch, rows)
@@ -55,8 +55,9 @@ class Learner:
         norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
         metrics["grad/norm"] = norm
         if not bool(torch.isfinite(norm) & torch.isfinite(loss.detach())):
-            for buffer, value in zip(agent.buffers(), before, strict=True):
-                buffer.copy_(value)
+            with torch.no_grad():
+                for tensor, value in zip(self._statistics(), before, strict=True):
+                    tensor.copy_(value)
             return self._skip(metrics)
         self.updates += 1
         self.skipped_in_a_row = 0
@@ -83,7 +84,9 @@ class Learner:
         state, next_state = pack(states[:, :-1], keep), pack(states[:, 1:], keep)
 
         target = self._target(reward, done, next_state.detach(), next_mask)
-        agent.popart.update(target)
+        scale, shift = agent.popart.update(target)
+        agent.critics.rescale(scale, shift)
+        agent.target_critics.rescale(scale, shift)
 
         policy = agent.actor(state, mask)
         values = agent.critics(state, agent.popart)
@@ -118,6 +121,12 @@ class Learner:
         policy = agent.target_actor(next_state, next_mask)
         values = agent.target_critics(next_state, agent.popart, drawn)
         return td_target(reward, done, values.under(policy).raw, agent.discounts)
+
+    def _statistics(self) -> list[Tensor]:
+        """All that an update moves before its gradient is known to be finite."""
+        heads = (self.agent.critics, self.agent.target_critics)
+        outputs = [tensor for head in heads for tensor in head.layers[-1].parameters()]
+        return [*self.agent.buffers(), *outputs]
 
     def _skip(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
         """Count an update that was not applied, and give up when nothing else happens."""

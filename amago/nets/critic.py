@@ -57,6 +57,15 @@ class DiscreteCritics(nn.Module):
             x = layer(F.leaky_relu(x) if index else x, members)
         return DiscreteValues(x.view(count, len(state), *self.shape), popart)
 
+    @torch.no_grad()
+    def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
+        """Map every output to scale·output + shift, discount by discount."""
+        _rescale(
+            self.layers[-1],
+            scale.repeat_interleave(self.shape[1]),
+            shift.repeat_interleave(self.shape[1]),
+        )
+
 
 @dataclass(frozen=True)
 class DiscreteValues:
@@ -76,7 +85,7 @@ class DiscreteValues:
 
 
 class ContinuousCritics(nn.Module):
-    """[state, action, symlog(1/(1-γ))] → one value."""
+    """[state, action, symlog(1/(1-γ))] → the value at that discount."""
 
     horizons: Tensor
 
@@ -89,7 +98,8 @@ class ContinuousCritics(nn.Module):
     ) -> None:
         super().__init__()
         self.state_dim, self.num_critics = state_dim, settings.num_critics
-        sizes = (state_dim + action.size + 1, *settings.critic_hidden, 1)
+        # Each discount has output weights of its own, so that PopArt can rescale it alone.
+        sizes = (state_dim + action.size + 1, *settings.critic_hidden, len(discounts))
         self.layers = _ensemble(settings.num_critics, sizes)
         horizons = 1.0 / (1.0 - torch.tensor(discounts, dtype=torch.float64))
         self.register_buffer("horizons", symlog(horizons).float())
@@ -110,8 +120,8 @@ class ContinuousCritics(nn.Module):
         detach: bool,
     ) -> Float[Tensor, "C M G"]:
         """The state's share of the first layer is the same for all discounts: once is enough."""
-        first, *others = self.layers
-        assert isinstance(first, EnsembleLinear)
+        first, *hidden, last = self.layers
+        assert isinstance(first, EnsembleLinear) and isinstance(last, EnsembleLinear)
         weight, bias = first.parameters_of(members, detach)
         shape = (len(weight), *action.shape[:2])  # [C, M, G]
         horizon = self.horizons.to(action.dtype)[None, :, None].expand(*action.shape[:2], 1)
@@ -121,9 +131,16 @@ class ContinuousCritics(nn.Module):
         )
         from_rest = torch.bmm(rest, weight[:, self.state_dim :])
         x = (from_rest.view(*shape, -1) + from_state[:, :, None]).flatten(1, 2)
-        for layer in others:
+        for layer in hidden:
             x = layer(F.leaky_relu(x), members, detach)
-        return x.view(shape)
+        weight, bias = last.parameters_of(members, detach)
+        features = F.leaky_relu(x).view(*shape, -1)
+        return torch.einsum("cmgh,chg->cmg", features, weight) + bias
+
+    @torch.no_grad()
+    def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
+        """Map every output to scale·output + shift, discount by discount."""
+        _rescale(self.layers[-1], scale, shift)
 
 
 @dataclass(frozen=True)
@@ -139,7 +156,7 @@ class ContinuousValues:
         return self._value(tiled)
 
     def under(self, policy: ActionDistribution, num_samples: int = 1) -> ScalarValue:
-        outputs = [self._value(policy.sample()).output for _ in range(num_samples)]
+        outputs = [self._value(policy.sample()).normalised for _ in range(num_samples)]
         return ScalarValue(torch.stack(outputs).mean(0), self.popart)
 
     def detached(self) -> ActionValues:
@@ -156,6 +173,13 @@ def build_critics(
     if action.kind == "discrete":
         return DiscreteCritics(state_dim, action, len(discounts), settings)
     return ContinuousCritics(state_dim, action, discounts, settings)
+
+
+def _rescale(layer: nn.Module, scale: Tensor, shift: Tensor) -> None:
+    assert isinstance(layer, EnsembleLinear)
+    scale, shift = scale.to(layer.bias.dtype), shift.to(layer.bias.dtype)
+    layer.weight.mul_(scale)
+    layer.bias.mul_(scale).add_(shift)
 
 
 def _ensemble(members: int, sizes: Sequence[int]) -> nn.ModuleList:

@@ -10,18 +10,15 @@ from torch import Tensor, nn
 
 
 class PopArt(nn.Module):
-    """Normalises targets per discount and keeps predictions where they were [PopArt §3].
+    """Statistics of the targets per discount, on whose scale values are learned [PopArt §3].
 
-    Critics put out f; the value on the normalised scale is w·f + b, the value itself
-    σ·(w·f + b) + μ. (w, b) sits outside the critics and has no gradient, so online and
-    target copies share it, and `update` moves it so that no prediction changes.
+    Critics predict (value - μ)/σ. When the statistics move, `update` says by which affine map
+    of the critics' outputs every value stays where it was.
     """
 
     mean: Tensor
     second: Tensor
     mass: Tensor
-    weight: Tensor
-    bias: Tensor
 
     def __init__(
         self,
@@ -36,8 +33,6 @@ class PopArt(nn.Module):
         self.register_buffer("mean", torch.zeros(num_discounts, dtype=torch.float64))
         self.register_buffer("second", torch.zeros(num_discounts, dtype=torch.float64))
         self.register_buffer("mass", torch.zeros((), dtype=torch.float64))
-        self.register_buffer("weight", torch.ones(num_discounts, dtype=torch.float64))
-        self.register_buffer("bias", torch.zeros(num_discounts, dtype=torch.float64))
 
     def statistics(self) -> tuple[Float[Tensor, " G"], Float[Tensor, " G"]]:
         """μ and σ; 0 and 1 before the first update."""
@@ -48,30 +43,29 @@ class PopArt(nn.Module):
         return mean, variance.clamp(min=self.min_variance).sqrt()
 
     @torch.no_grad()
-    def update(self, target: Float[Tensor, "M G"]) -> None:
-        """Take in one batch of targets, preserving every denormalised prediction."""
-        if not self.enabled or not len(target):
-            return
+    def update(
+        self, target: Float[Tensor, "M G"]
+    ) -> tuple[Float[Tensor, " G"], Float[Tensor, " G"]]:
+        """Take in one batch of targets; the (scale, shift) that preserves all values."""
         old_mean, old_std = self.statistics()
+        scale, shift = torch.ones_like(old_std), torch.zeros_like(old_mean)
+        if not self.enabled or not len(target):
+            return scale, shift
         untrained = bool(self.mass == 0)
         target = target.double()
         self.mean.lerp_(target.mean(0), self.rate)
         self.second.lerp_(target.square().mean(0), self.rate)
         self.mass.lerp_(torch.ones_like(self.mass), self.rate)
         if untrained:
-            # Nothing is learned yet that would be worth preserving, and a first (w, b) far
-            # from (1, 0) would leave the critics to grow by that factor.
-            return
+            # The first batch sets the scale. An untrained critic has nothing to preserve, and
+            # preserving its noise would blow it up wherever the first targets are small.
+            return scale, shift
         mean, std = self.statistics()
-        self.weight.mul_(old_std / std)
-        self.bias.mul_(old_std).add_(old_mean - mean).div_(std)
+        return old_std / std, (old_mean - mean) / std
 
     def normalise(self, target: Float[Tensor, "*rows G"]) -> Float[Tensor, "*rows G"]:
         mean, std = self.statistics()
         return (target - mean.to(target.dtype)) / std.to(target.dtype)
-
-    def affine(self, output: Float[Tensor, "*rows G"]) -> Float[Tensor, "*rows G"]:
-        return output * self.weight.to(output.dtype) + self.bias.to(output.dtype)
 
     def denormalise(self, normalised: Float[Tensor, "*rows G"]) -> Float[Tensor, "*rows G"]:
         mean, std = self.statistics()
@@ -80,14 +74,10 @@ class PopArt(nn.Module):
 
 @dataclass(frozen=True)
 class ScalarValue:
-    """Predictions [C, M, G] of scalar critics, read on the scale that holds when asked."""
+    """Predictions [C, M, G] on PopArt's scale of now: read it before the statistics move."""
 
-    output: Float[Tensor, "C M G"]
+    normalised: Float[Tensor, "C M G"]
     popart: PopArt
-
-    @property
-    def normalised(self) -> Float[Tensor, "C M G"]:
-        return self.popart.affine(self.output)
 
     @property
     def raw(self) -> Float[Tensor, "C M G"]:
