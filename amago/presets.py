@@ -54,26 +54,26 @@ SMALL = Config(
 )
 """Networks that learn in minutes on one CPU thread."""
 
-FEW_DISCOUNTS = (0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
-"""A thinned set for CPU-sized runs on discrete actions."""
-
 
 def _t_maze() -> Config:
     return replace(
         SMALL,
-        env=EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 100}),
-        exploration=ExplorationSettings(kind="ends", anneal_fraction=1.0),
-        replay=ReplaySettings(capacity=5_000),
+        env=EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 100}, num_lanes=96),
+        exploration=ExplorationSettings(kind="ends", anneal_fraction=0.9),
+        replay=ReplaySettings(capacity=10_000),
         encoder=replace(SMALL.encoder, normalize=False),
-        heads=replace(SMALL.heads, probability_floor=0.0),
+        transformer=replace(SMALL.transformer, dropout=0.05),
+        heads=replace(SMALL.heads, probability_floor=0.0, popart_rate=0.005),
+        # Every wrong step is paid at once, so short horizons suffice. Near γ = 1 nothing damps the
+        # values when the critics discover the cue, and a few thousand updates do not settle them.
         agent=AgentSettings(
-            discounts=(*FEW_DISCOUNTS, 0.9999),
-            acting_discount=0.9999,
+            discounts=(0.5, 0.7, 0.8, 0.9, 0.95, 0.98),
+            acting_discount=0.9,
             reward_scale=100.0,
             greedy=True,
-            target_tau=0.05,
+            target_tau=0.01,
         ),
-        run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
+        run=RunSettings(epochs=80, updates_per_epoch=50, eval_interval=5),
     )
 
 
@@ -81,10 +81,18 @@ def _dark_key_to_door() -> Config:
     return replace(
         SMALL,
         env=EnvSettings(
-            id="amago/DarkKeyToDoor-v0", kwargs={"grid": 5, "trial_limit": 25, "horizon": 100}
+            id="amago/DarkKeyToDoor-v0",
+            kwargs={"grid": 5, "trial_limit": 50, "horizon": 100},
+            num_lanes=96,
         ),
         replay=ReplaySettings(capacity=5_000),
-        agent=AgentSettings(discounts=FEW_DISCOUNTS, acting_discount=0.99, reward_scale=100.0),
+        agent=AgentSettings(
+            discounts=(0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
+            acting_discount=0.98,
+            reward_scale=100.0,
+            target_tau=0.01,
+        ),
+        optim=OptimSettings(learning_rate=1e-3),
         run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
     )
 
