@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from amago.checks import at_least
+
 DISCRETE_DISCOUNTS = (
     0.7, 0.9, 0.93, 0.95, 0.98, 0.99, 0.992, 0.994, 0.995, 0.997,
     0.998, 0.999, 0.9991, 0.9992, 0.9993, 0.9994, 0.9995,
@@ -55,12 +57,7 @@ class AgentSettings:
                 )
         if not 0.0 < self.target_tau <= 1.0:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
-        for name in ("target_critics", "value_samples"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--agent.{name.replace('_', '-')} must be at least 1, "
-                    f"got {getattr(self, name)}"
-                )
+        at_least(1, self, "agent", "target_critics", "value_samples")
 
     def resolve_discounts(self, action_kind: str) -> tuple[float, ...]:
         """The discounts of a run, ascending, with the acting discount among them."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from amago.checks import at_least
+
 
 @dataclass(frozen=True)
 class EnvSettings:
@@ -26,14 +28,5 @@ class EnvSettings:
     """Reaching `horizon` is part of the task (terminal) rather than a cut (bootstraps)."""
 
     def __post_init__(self) -> None:
-        for name in ("num_lanes", "eval_lanes"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--env.{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}"
-                )
-        if self.num_workers < 0:
-            raise ValueError(f"--env.num-workers must be 0 or more, got {self.num_workers}")
-        for name in ("trials", "horizon"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"--env.{name} must be at least 1 or unset, got {value}")
+        at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")
+        at_least(0, self, "env", "num_workers")

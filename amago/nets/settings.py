@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from amago.checks import at_least, flag
+
 MemoryKind = Literal["transformer", "gru", "feedforward"]
-
-
-def _positive(flag: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"--{flag} must be at least 1, got {value}")
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,7 @@ class TransformerSettings:
     """Spectrally reparameterised weights (σReparam)."""
 
     def __post_init__(self) -> None:
-        for name in ("model_dim", "feedforward_dim", "num_heads", "num_layers"):
-            _positive(f"transformer.{name.replace('_', '-')}", getattr(self, name))
+        at_least(1, self, "transformer", "model_dim", "feedforward_dim", "num_heads", "num_layers")
         if self.model_dim % self.num_heads:
             raise ValueError(
                 f"--transformer.model-dim must be a multiple of --transformer.num-heads, "
@@ -79,8 +75,7 @@ class GruSettings:
     """Width of the state that actor and critics see."""
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "num_layers", "output"):
-            _positive(f"gru.{name.replace('_', '-')}", getattr(self, name))
+        at_least(1, self, "gru", "hidden", "num_layers", "output")
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,7 @@ class FeedforwardSettings:
     """Blocks."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "hidden", "num_layers"):
-            _positive(f"feedforward.{name.replace('_', '-')}", getattr(self, name))
+        at_least(1, self, "feedforward", "width", "hidden", "num_layers")
 
 
 @dataclass(frozen=True)
@@ -120,13 +114,9 @@ class HeadSettings:
         for name in ("actor_hidden", "critic_hidden"):
             if not getattr(self, name) or min(getattr(self, name)) < 1:
                 raise ValueError(
-                    f"--heads.{name.replace('_', '-')} takes widths of at least 1, "
-                    f"got {getattr(self, name)}"
+                    f"{flag('heads', name)} takes widths of at least 1, got {getattr(self, name)}"
                 )
-        _positive("heads.num-critics", self.num_critics)
-        if self.probability_floor < 0:
-            raise ValueError(
-                f"--heads.probability-floor must be 0 or more, got {self.probability_floor}"
-            )
+        at_least(1, self, "heads", "num_critics")
+        at_least(0, self, "heads", "probability_floor")
         if not 0.0 < self.popart_rate <= 1.0:
             raise ValueError(f"--heads.popart-rate must be in (0, 1], got {self.popart_rate}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from amago.checks import at_least
+
 
 @dataclass(frozen=True)
 class ReplaySettings:
@@ -17,15 +19,5 @@ class ReplaySettings:
     """Batches prepared ahead of the learner."""
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--replay.{name.replace('_', '-')} must be at least 1, "
-                    f"got {getattr(self, name)}"
-                )
-        if self.context_length is not None and self.context_length < 1:
-            raise ValueError(
-                f"--replay.context-length must be at least 1 or unset, got {self.context_length}"
-            )
-        if self.prefetch < 0:
-            raise ValueError(f"--replay.prefetch must be 0 or more, got {self.prefetch}")
+        at_least(1, self, "replay", "capacity", "batch_size", "context_length")
+        at_least(0, self, "replay", "prefetch")

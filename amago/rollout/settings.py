@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from amago.checks import at_least
+
 
 @dataclass(frozen=True)
 class RolloutSettings:
     steps_per_epoch: int | None = None
     """Steps per lane and epoch; unset: the environment's horizon, or 1000 without one."""
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "rollout", "steps_per_epoch")
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,7 @@ class ExplorationSettings:
                 raise ValueError(
                     f"--exploration.{name} takes two numbers in 0..1, got {getattr(self, name)}"
                 )
-        if self.anneal_steps is not None and self.anneal_steps < 1:
-            raise ValueError(
-                f"--exploration.anneal-steps must be at least 1 or unset, got {self.anneal_steps}"
-            )
+        at_least(1, self, "exploration", "anneal_steps")
         if not 0.0 < self.anneal_fraction <= 1.0:
             raise ValueError(
                 f"--exploration.anneal-fraction must be in (0, 1], got {self.anneal_fraction}"

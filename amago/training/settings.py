@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from amago.checks import at_least
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -31,20 +33,8 @@ class RunSettings:
     """Also log to this Weights & Biases project (needs amago[wandb])."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "epochs", "updates_per_epoch", "eval_interval", "eval_episodes",
-            "final_eval_episodes", "save_interval",
-        ):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--run.{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}"
-                )
-        for name in ("warmup_epochs", "threads"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"--run.{name.replace('_', '-')} must be 0 or more, got {getattr(self, name)}"
-                )
-        if self.keep_interval is not None and self.keep_interval < 1:
-            raise ValueError(
-                f"--run.keep-interval must be at least 1 or unset, got {self.keep_interval}"
-            )
+        at_least(
+            1, self, "run", "epochs", "updates_per_epoch", "eval_interval", "eval_episodes",
+            "final_eval_episodes", "save_interval", "keep_interval",
+        )  # fmt: skip
+        at_least(0, self, "run", "warmup_epochs", "threads")
