@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+
 from amago.agent.metrics import MetricMean
 from amago.agent.policy import AgentPolicy
 from amago.rollout.collect import collect
@@ -59,7 +61,7 @@ def collect_epoch(run: Run) -> dict[str, Any]:
     return {
         **_flatten("rollout", records),
         "rollout/steps": steps,
-        "exploration/epsilon": float(run.exploration.epsilon(run.eval_env.episodes * 0)[0]),
+        "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1))[0]),
         "replay/trajectories": len(run.store),
     }
 
