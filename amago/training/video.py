@@ -38,7 +38,7 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
 
     def watch(step: Step) -> None:
         if step.final is None:  # a lane that was reset in this call shows its next world
-            frames.append(_even(env.render()))
+            frames.append(_padded(env.render()))
 
     try:
         evaluate_rollouts(policy, env, 1, watch)
@@ -51,6 +51,7 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
     iio.imwrite(path, np.stack(frames), **rate)
 
 
-def _even(frame: Array) -> Array:
-    """Video codecs want even sides."""
-    return frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]
+def _padded(frame: Array) -> Array:
+    """Video codecs want sides that are multiples of 16."""
+    height, width = (-side % 16 for side in frame.shape[:2])
+    return np.pad(frame, ((0, height), (0, width), (0, 0)), mode="edge")
