@@ -100,9 +100,11 @@ def _dark_key_to_door() -> Config:
 def _wind() -> Config:
     return replace(
         SMALL,
-        env=EnvSettings(id="amago/Wind-v0"),
+        env=EnvSettings(id="amago/Wind-v0", num_lanes=96),
         replay=ReplaySettings(capacity=5_000),
-        run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
+        agent=AgentSettings(discounts=(0.9, 0.95), acting_discount=0.98, target_tau=0.01),
+        optim=OptimSettings(learning_rate=1e-3),
+        run=RunSettings(epochs=80, updates_per_epoch=50, eval_interval=5),
     )
 
 

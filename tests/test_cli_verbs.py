@@ -229,12 +229,13 @@ def test_sweep_takes_every_set_flag_not_only_the_last(
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_sweep_can_set_what_is_yes_or_no(value: str) -> None:
     """The command line of a child must be one that `amago train` understands."""
-    from amago.cli import TrainOptions, _parse
+    from amago.cli.parsing import parse
+    from amago.cli.train import TrainOptions
     from amago.scale.jobs import amago_command, plan
 
     (job,) = plan(["wind"], [0], [f"agent.greedy={value}", "heads.popart=false"], "r")
     arguments = amago_command(job, "start")[5:]
-    options = _parse(TrainOptions, arguments, "amago", TrainOptions(amago.preset("wind")))
+    options = parse(TrainOptions, arguments, "amago", TrainOptions(amago.preset("wind")))
     assert options.config.agent.greedy is (value == "true")
     assert options.config.heads.popart is False
 

@@ -33,7 +33,7 @@ class Learner:
             self.parameters,
             lr=optim.learning_rate,
             weight_decay=optim.weight_decay,
-            foreach=True,
+            fused=True,
         )
         self.updates = 0
         self.skipped = 0
@@ -95,9 +95,11 @@ class Learner:
         # get gradients from this term [AMAGO appendix A.1].
         detached = values.detached()
         expected = detached.under(policy)
-        weight = filter_weight(
-            detached, policy, expected, action, settings.value_samples, FILTERS[settings.bc_filter]
-        )
+        baseline = expected  # V(s) from the policy gradient's own sample, unless more are asked for
+        if settings.value_samples > 1:
+            with torch.no_grad():
+                baseline = detached.under(policy, settings.value_samples)
+        weight = filter_weight(taken, baseline, FILTERS[settings.bc_filter])
         terms = {
             "critic": critic_loss(taken, target),
             "actor": policy_gradient_loss(expected),

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from amago.nets.critic import ActionValues
 from amago.nets.distributions import ActionDistribution
 from amago.nets.value import ScalarValue
 
@@ -32,18 +31,7 @@ def filtered_bc_loss(
 
 @torch.no_grad()
 def filter_weight(
-    values: ActionValues,
-    policy: ActionDistribution,
-    expected: ScalarValue,
-    action: Float[Tensor, "M A"],
-    num_samples: int,
-    rule: Callable[[Tensor], Tensor],
+    taken: ScalarValue, baseline: ScalarValue, rule: Callable[[Tensor], Tensor]
 ) -> Float[Tensor, "M G"]:
-    """The filter applied to A = mean Q(s, a) - mean V(s) [AMAGO eq. 4, 5].
-
-    `expected`, the policy's value from one sample, serves as V(s) unless more are asked for.
-    """
-    if num_samples > 1:
-        expected = values.under(policy, num_samples)
-    advantage = values.at(action).normalised.mean(0) - expected.normalised.mean(0)
-    return rule(advantage)
+    """The filter applied to A = mean Q(s, a) - mean V(s) [AMAGO eq. 4, 5]."""
+    return rule(taken.normalised.mean(0) - baseline.normalised.mean(0))

@@ -24,12 +24,13 @@ def describe(
     acting = agent.acting_index
     gamma = f"{float(agent.discounts[acting]):g}"
     mean, std = agent.popart.statistics()
+    deviation = taken.normalised - taken.normalised.mean(0)
     return {
         **{f"loss/{name}": value.detach() for name, value in losses.items()},
         "loss/total": total.detach(),
         f"value/q@{gamma}": taken.raw[..., acting].mean(),
         f"value/target@{gamma}": target[:, acting].mean(),
-        "value/spread": taken.normalised.std(0, unbiased=False).mean(),
+        "value/spread": deviation.square().mean(0).sqrt().mean(),
         "popart/mean": mean[acting],
         "popart/std": std[acting],
         "policy/entropy": policy.entropy()[:, acting].mean(),

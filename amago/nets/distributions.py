@@ -50,11 +50,16 @@ class FlooredCategorical:
             count = allowed.sum(-1, keepdim=True)
             self.probs = torch.where(allowed, (1.0 - count * floor) * soft + floor, 0.0)
         self._logits = logits if mask is None and not floor else None
+        self._log_probs: Tensor | None = None
 
     def log_probs(self) -> Float[Tensor, "*rows A"]:
-        if self._logits is not None:
-            return torch.log_softmax(self._logits, -1)
-        return self.probs.clamp(min=torch.finfo(self.probs.dtype).tiny).log()
+        if self._log_probs is None:
+            if self._logits is not None:
+                self._log_probs = torch.log_softmax(self._logits, -1)
+            else:
+                tiny = torch.finfo(self.probs.dtype).tiny
+                self._log_probs = self.probs.clamp(min=tiny).log()
+        return self._log_probs
 
     def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
         cumulative = self.probs.detach().cumsum(-1)

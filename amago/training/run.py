@@ -27,6 +27,7 @@ from amago.rollout.exploration import Exploration
 from amago.training import checkpoint
 from amago.training.files import read_json, write_json
 from amago.training.logger import Logger
+from amago.training.process import prepare_process
 from amago.training.seeding import derive, seed_torch
 from amago.types import VectorEnv
 
@@ -193,8 +194,7 @@ def _build(
     latest: Path | None,
     opened: contextlib.ExitStack,
 ) -> Run:
-    if config.run.threads:
-        torch.set_num_threads(config.run.threads)
+    prepare_process(config.run.threads)
     state = {} if latest is None else read_json(latest / checkpoint.STATE)
 
     def vector(purpose: str, num_lanes: int) -> VectorEnv:

@@ -1,0 +1,53 @@
+"""The command line: one module per verb, parsed by tyro."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from amago.cli.evaluate import EvalOptions, evaluate
+from amago.cli.presets import PresetsOptions, presets
+from amago.cli.sweep import SweepOptions, sweep
+from amago.cli.train import ResumeOptions, TrainOptions, resume, train
+from amago.presets import PRESETS
+
+VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
+    "train": (train, TrainOptions),
+    "resume": (resume, ResumeOptions),
+    "eval": (evaluate, EvalOptions),
+    "presets": (presets, PresetsOptions),
+    "sweep": (sweep, SweepOptions),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_help())
+        sys.exit(0)
+    if arguments[0] == "--version":
+        import amago
+
+        print(amago.__version__)
+        sys.exit(0)
+    verb = VERBS.get(arguments[0])
+    if verb is None:
+        fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")
+    assert verb is not None
+    try:
+        sys.exit(verb[0](arguments[1:]))
+    except (ValueError, RuntimeError, FileNotFoundError) as error:
+        fail(str(error))
+
+
+def _help() -> str:
+    lines = ["usage: amago VERB [options]", "", "verbs:"]
+    lines += [f"  {name:<9} {cls.__doc__}" for name, (_, cls) in VERBS.items()]
+    lines += ["", "`amago VERB --help` lists the options of a verb; `amago train PRESET --help`"]
+    lines += ["shows every setting with the preset's value. Presets: " + ", ".join(PRESETS)]
+    return "\n".join(lines)
+
+
+def fail(message: str) -> None:
+    print(f"amago: {message}", file=sys.stderr)
+    sys.exit(2)

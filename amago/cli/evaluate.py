@@ -1,0 +1,69 @@
+"""`amago eval`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from amago.cli.evaluations import print_evaluation
+from amago.cli.parsing import parse
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """Play a trained agent on fresh worlds."""
+
+    run: tyro.conf.Positional[Path]
+    """The run folder."""
+    episodes: int = 100
+    """Rollouts to play."""
+    greedy: bool = False
+    """Take the most likely action; without this and --sampled, as in training."""
+    sampled: bool = False
+    """Sample the actions."""
+    seed: int = 0
+    """Seed of the worlds and of sampling."""
+    which: str = "latest"
+    """Checkpoint: latest, best, or an epoch."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+    video: Path | None = None
+    """Also write one rollout to this file (.mp4 or .gif)."""
+
+
+def evaluate(arguments: Sequence[str]) -> int:
+    options = parse(EvalOptions, arguments, "amago eval")
+    from amago import api
+    from amago.config import from_dict
+    from amago.training.run import read_header
+    from amago.training.seeding import derive
+    from amago.training.video import check_video, record_video
+
+    if options.greedy and options.sampled:
+        raise ValueError("--greedy and --sampled exclude each other; give at most one")
+    if options.video is not None:
+        check_video(options.video)
+    policy = api.load(
+        options.run,
+        which=options.which,
+        greedy=options.greedy if options.greedy or options.sampled else None,
+        seed=derive(options.seed, "acting"),
+    )
+    settings = from_dict(read_header(options.run)["config"]).env
+    seed = derive(options.seed, "eval envs")
+    result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
+    if options.video is not None:
+        record_video(policy.policy, settings, seed, options.video)
+    if options.json:
+        print(json.dumps(result))
+        return 0
+    from amago.envs.references import oracle_blocks
+
+    print_evaluation(result, oracle_blocks(settings))
+    if options.video is not None:
+        print(f"video: {options.video}")
+    return 0

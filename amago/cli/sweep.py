@@ -1,0 +1,48 @@
+"""`amago sweep`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from amago.cli.parsing import gathered, parse
+from amago.cli.train import train_options
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Run presets over seeds in a resumable queue, then compare them."""
+
+    presets: tyro.conf.Positional[tuple[str, ...]]
+    """The presets to run."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of every preset."""
+    set: tuple[str, ...] = ()
+    """Settings changed in all runs, as key=value."""
+    jobs: int = 2
+    """Runs at a time, each on one thread."""
+    root: Path = Path("runs/sweep")
+    """Folder of the sweep; sweeps that share one are compared with each other."""
+    export: Path | None = None
+    """Also copy the evidence, without checkpoints and replay, to this folder."""
+
+
+def sweep(arguments: Sequence[str]) -> int:
+    options = parse(SweepOptions, gathered("--set", arguments), "amago sweep")
+    from amago.report.sweeps import export, summarise
+    from amago.scale.jobs import flags, parse_overrides
+    from amago.scale.sweep import plan, record_command, run_jobs
+
+    for name in options.presets:  # a bad setting should fail here, not once per run
+        train_options(name, flags(parse_overrides(options.set)))
+    jobs = plan(options.presets, options.seeds, options.set, options.root)
+    record_command(options.root, ["amago", "sweep", *arguments])
+    outcome = run_jobs(jobs, options.jobs, options.root)
+    if outcome.exit_code == 0 or outcome.done:
+        summarise(options.root)
+        if options.export is not None:
+            export(options.root, options.export)
+    return int(outcome.exit_code)

@@ -1,0 +1,86 @@
+"""`amago train` and `amago resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from amago.cli.evaluations import report
+from amago.cli.parsing import literal, parse
+from amago.config import Config, override
+from amago.presets import preset
+
+DEFAULT_PRESET = "dark-key-to-door"
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Train an agent from a preset and show how it adapts."""
+
+    config: Annotated[Config, tyro.conf.arg(name="")]
+    seed: int = 0
+    """Seed of every random source of the run."""
+    run_dir: Path | None = None
+    """Folder of the run; unset: a new one in runs/."""
+    epochs: int | None = None
+    """Short for --run.epochs."""
+    threads: int | None = None
+    """Short for --run.threads."""
+
+
+@dataclass(frozen=True)
+class ResumeOptions:
+    """Continue a run from its latest checkpoint, as if it had never stopped."""
+
+    run: tyro.conf.Positional[Path]
+    """The run folder."""
+
+
+def train(arguments: Sequence[str]) -> int:
+    name = DEFAULT_PRESET
+    if arguments and not arguments[0].startswith("-"):
+        name, *arguments = arguments
+    options = train_options(name, arguments)
+    short = {"run.epochs": options.epochs, "run.threads": options.threads}
+    config = override(options.config, {k: v for k, v in short.items() if v is not None})
+    from amago import api
+    from amago.training.view import make_view
+
+    folder = options.run_dir or api.new_run_dir(name, options.seed)
+    view = make_view(config.run.epochs)
+    return report(
+        folder,
+        lambda: api.train(config, options.seed, folder, preset=name, view=view),
+    )
+
+
+def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
+    """The preset with its overrides; `--env.kwargs.NAME VALUE` may name any argument."""
+    config = preset(name)
+    kwargs, rest = dict(config.env.kwargs), []
+    remaining = iter(arguments)
+    for argument in remaining:
+        key, equals, value = argument.partition("=")
+        if not key.startswith("--env.kwargs."):
+            rest.append(argument)
+            continue
+        value = value if equals else next(remaining, "")
+        kwargs[key.removeprefix("--env.kwargs.").replace("-", "_")] = literal(value)
+    config = override(config, {"env.kwargs": kwargs})
+    options: TrainOptions = parse(TrainOptions, rest, f"amago train {name}", TrainOptions(config))
+    return options
+
+
+def resume(arguments: Sequence[str]) -> int:
+    options = parse(ResumeOptions, arguments, "amago resume")
+    from amago import api
+    from amago.config import from_dict
+    from amago.training.run import read_header
+    from amago.training.view import make_view
+
+    epochs = from_dict(read_header(options.run)["config"]).run.epochs
+    return report(options.run, lambda: api.resume(options.run, view=make_view(epochs)))
