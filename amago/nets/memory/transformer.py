@@ -142,7 +142,7 @@ class TransformerMemory(Memory):
     def forward_packed(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
     ) -> Float[Tensor, "M D"]:
-        x, rotation = self._embed(x, time)
+        x, rotation = self.embed_rows(x, time)
         mix = causal_mix(packing)
         for block in self.blocks:
             x = block(x, rotation, mix)
@@ -167,12 +167,12 @@ class TransformerMemory(Memory):
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
     ) -> tuple[Float[Tensor, "N D"], KeyValueCache]:
         state.advance(time == 0)
-        x, rotation = self._embed(x, time.to(x.device))
+        x, rotation = self.embed_rows(x, time.to(x.device))
         for layer, block in enumerate(self.blocks):
             x = block(x, rotation, cached_mix(state, layer))
         return self.norm(x), state
 
-    def _embed(self, x: Tensor, time: Tensor) -> tuple[Tensor, Rotation]:
+    def embed_rows(self, x: Tensor, time: Tensor) -> tuple[Tensor, Rotation]:
         settings = self.settings
         x = self.embed(x)
         rotation = None
