@@ -31,7 +31,9 @@ class AgentPolicy:
 
     @torch.no_grad()
     def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
-        agent = self.agent.eval()
+        agent = self.agent
+        if agent.training:  # walking through all modules at every step costs a tenth of it
+            agent.eval()
         rows = rows_of(timestep, self.device)
         encoded = agent.encoder(rows)
         hidden, state = agent.memory.step(encoded, torch.from_numpy(timestep.time), state)
