@@ -195,23 +195,27 @@ def advance(instruction: Array, num_goals: Array, progress: Array, achieved: Rag
 def replay(instruction: Array, achieved: Ragged) -> Array:
     """Progress [T+1] of a rollout had it been given another instruction [n, size].
 
-    `advance` decides about every row that it could change; rows that do not hold the goal
-    to be completed next are skipped. Row 0 is the reset: no step has achieved anything there.
+    Only a row that holds the goal to be completed next can advance, so those rows are looked
+    up and the rest is skipped. Row 0 is the reset: no step has achieved anything there.
     """
     offsets, goals = achieved
-    count = np.array([len(instruction)])
     progress = np.zeros(len(offsets) - 1, np.int64)
-    row, done = 0, np.zeros(1, np.int64)
-    while done[0] < len(instruction):
-        held = np.flatnonzero((goals[offsets[row + 1] :] == instruction[done[0]]).all(axis=1))
-        if not len(held):
+    matches = (goals[:, None] == instruction).all(axis=2)  # [total, n]
+    rows, after = [], int(offsets[1])
+    for goal in range(len(instruction)):
+        found = matches[after:, goal].nonzero()[0]
+        if not len(found):
             break
-        position = int(offsets[row + 1]) + held[0]
-        row = int(np.searchsorted(offsets, position, side="right")) - 1
-        here = goals[offsets[row] : offsets[row + 1]]
-        done = advance(instruction[None], count, done, (np.array([0, len(here)]), here)).progress
-        progress[row:] = done
-    return progress
+        rows.append(int(offsets.searchsorted(after + found[0], side="right")) - 1)
+        after = int(offsets[rows[-1] + 1])
+    if rows:
+        # Whether and how far each of these rows advances is for the rule to say.
+        asked = np.broadcast_to(instruction, (len(rows), *instruction.shape))
+        before, count = np.arange(len(rows)), np.full(len(rows), len(instruction))
+        result = advance(asked, count, before, ragged.select(achieved, np.array(rows)))
+        assert (result.progress == before + 1).all()
+        progress[rows] = result.reward
+    return progress.cumsum()
 
 
 def pad(instructions: Iterable[Array], max_goals: int) -> tuple[Array, Array]:

@@ -112,7 +112,8 @@ def rarity(counts: Array, total: int) -> Array:
     frequency = np.append(counts, 0) / max(total, 1)
     with np.errstate(divide="ignore"):
         surprise = -np.log10(frequency)
-    return np.clip(surprise**EXPONENT, MIN_RARITY, MAX_RARITY)
+    weights: Array = np.clip(surprise**EXPONENT, MIN_RARITY, MAX_RARITY)
+    return weights
 
 
 def keys_of(goals: Array) -> Array:
@@ -121,7 +122,8 @@ def keys_of(goals: Array) -> Array:
     width = rows.dtype.itemsize * rows.shape[1]
     if width > 8:
         whole: np.dtype[Any] = np.dtype((np.void, width))
-        return rows.view(whole).reshape(len(rows))
+        keys: Array = rows.view(whole).reshape(len(rows))
+        return keys
     padded = np.zeros((len(rows), 8), np.uint8)
     padded[:, :width] = rows.view(np.uint8).reshape(len(rows), width)
     return padded.view(np.uint64).reshape(len(rows))

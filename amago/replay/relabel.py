@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from amago import ragged
 from amago.goals import replay
 from amago.replay.rarity import Frequency, Rarity
 from amago.replay.reader import TrajectoryReader
@@ -56,31 +55,34 @@ class Relabeler:
             )
         if not self._settings.multi_goal and len(trajectory.instruction) > 1:
             trajectory = relabeled(trajectory, trajectory.instruction[:1])
-        count = self._num_hindsight(trajectory, rng)
-        if count == 0:
+        choice = self.choose(trajectory, rng)
+        if not len(choice.rows):
             return trajectory
-        return relabeled(trajectory, merged(trajectory, self.choose(trajectory, count, rng)))
+        return relabeled(trajectory, merged(trajectory, choice))
 
-    def choose(self, trajectory: Trajectory, count: int, rng: np.random.Generator) -> Choice:
-        """Draw steps without replacement, then one achieved goal of each."""
+    def choose(self, trajectory: Trajectory, rng: np.random.Generator) -> Choice:
+        """Draw steps without replacement, then one achieved goal of each; maybe none at all."""
         assert trajectory.achieved is not None
         offsets, goals = trajectory.achieved
-        rows = candidates(trajectory)
+        count = self._num_hindsight(trajectory, rng)
+        rows = candidates(trajectory) if count else np.zeros(0, np.int64)
+        if not len(rows):
+            return Choice(rows, goals[:0])
         if self._rarity is None:
             rows = np.sort(rng.permutation(rows)[:count])
             edges = offsets.astype(np.int64)
             return Choice(rows, goals[rng.integers(edges[rows], edges[rows + 1])])
         frequency: Frequency = "step" if rng.random() < 0.5 else "episode"
         weights = self._rarity.weights(goals, frequency)
-        sums = np.bincount(ragged.rows_of((offsets, goals)), weights, len(offsets) - 1)[rows]
+        sums = row_sums(weights, offsets)[rows]
         chosen: list[tuple[int, int]] = []
         for _ in range(min(count, len(rows))):
-            index = draw(sums, rng)
-            row = int(rows[index])
+            row = int(rows[draw(sums, rng)])
             first, stop = int(offsets[row]), int(offsets[row + 1])
             goal = first if stop == first + 1 else first + draw(weights[first:stop], rng)
             chosen.append((row, goal))
-            rows, sums = np.delete(rows, index), np.delete(sums, index)
+            left = rows != row
+            rows, sums = rows[left], sums[left]
         chosen.sort()
         return Choice(
             np.array([row for row, _ in chosen], np.int64), goals[[goal for _, goal in chosen]]
@@ -90,7 +92,7 @@ class Relabeler:
         """h of Algorithm 1: how many goals are put in, before the limit of the candidates."""
         assert trajectory.instruction is not None and trajectory.progress is not None
         open_goals = len(trajectory.instruction) - int(trajectory.progress[-1])
-        if self._settings.relabel == "none" or open_goals == 0 or not len(candidates(trajectory)):
+        if self._settings.relabel == "none" or open_goals == 0:
             return 0
         return open_goals if self._settings.relabel == "all" else int(rng.integers(open_goals + 1))
 
@@ -115,20 +117,36 @@ class StoreRelabeler:
         return self.now()(trajectory, rng)
 
 
+def row_sums(weights: Array, offsets: Array) -> Array:
+    """The sum of the weights of each row, [T+1]."""
+    sums = np.zeros(len(offsets) - 1)
+    held = offsets[1:] > offsets[:-1]
+    if held.any():
+        sums[held] = np.add.reduceat(weights, offsets[:-1][held].astype(np.intp))
+    return sums
+
+
 def candidates(trajectory: Trajectory) -> Array:
     """Rows whose step achieved some goal but did not complete one that was asked for."""
     assert trajectory.achieved is not None and trajectory.progress is not None
     offsets, progress = trajectory.achieved[0], trajectory.progress
     free = (offsets[2:] > offsets[1:-1]) & (progress[1:] == progress[:-1])
-    return 1 + np.flatnonzero(free)
+    rows: Array = 1 + free.nonzero()[0]
+    return rows
+
+
+def completed_rows(trajectory: Trajectory) -> Array:
+    """The row at which each completed goal was completed."""
+    assert trajectory.progress is not None
+    rows: Array = 1 + (trajectory.progress[1:] > trajectory.progress[:-1]).nonzero()[0]
+    return rows
 
 
 def merged(trajectory: Trajectory, choice: Choice) -> Array:
     """The new instruction: what was completed and chosen in the order in which it happened,
     then what was asked for and is still open, up to the length of the old one."""
-    assert trajectory.instruction is not None and trajectory.progress is not None
-    asked, progress = trajectory.instruction, trajectory.progress
-    completed = 1 + np.flatnonzero(progress[1:] > progress[:-1])
+    assert trajectory.instruction is not None
+    asked, completed = trajectory.instruction, completed_rows(trajectory)
     order = np.argsort(np.concatenate([completed, choice.rows]))
     happened = np.concatenate([asked[: len(completed)], choice.goals])[order]
     return np.concatenate([happened, asked[len(completed) :]])[: len(asked)]
