@@ -31,7 +31,10 @@ def id_of(key: bytes | memoryview) -> int:
 def spaces_of(spec: EnvSpec) -> str:
     """The observation and action spaces of a spec, as JSON."""
     obs = {key: asdict(value) for key, value in spec.obs.items()}
-    return json.dumps({"obs": obs, "action": asdict(spec.action)}, sort_keys=True)
+    action = asdict(spec.action)
+    if not action["sizes"]:
+        del action["sizes"]  # stores older than multi-discrete actions do not have it
+    return json.dumps({"obs": obs, "action": action}, sort_keys=True)
 
 
 def check_version(path: object, version: int) -> None:

@@ -94,6 +94,6 @@ class Recorder:
                 self._arrays[name] = new
 
     def _empty(self, name: str, value: Array, capacity: int) -> Array:
-        one_hot = name == "prev_action" and self.spec.action.kind == "discrete"
-        dtype = np.uint8 if one_hot else value.dtype
+        flags = name == "prev_action" and self.spec.action.kind != "continuous"
+        dtype = np.uint8 if flags else value.dtype
         return np.empty((len(self.tasks), capacity, *value.shape[1:]), dtype)
