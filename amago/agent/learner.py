@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from amago.agent.agent import Agent, action_mask, pack, packed_rows
+from amago.agent.agent import Agent, action_mask, pack, packed_rows, unpack
 from amago.agent.filters import FILTERS
 from amago.agent.losses import (
     critic_loss,
@@ -15,7 +15,7 @@ from amago.agent.losses import (
 )
 from amago.agent.metrics import describe
 from amago.agent.settings import AgentSettings, OptimSettings
-from amago.agent.targets import draw_critics, td_target
+from amago.agent.targets import draw_critics, n_step_target, td_target
 from amago.nets.layers import power_iterate
 from amago.nets.timestep import Rows
 from amago.types import Batch
@@ -84,6 +84,13 @@ class Learner:
         state, next_state = pack(states[:, :-1], keep), pack(states[:, 1:], keep)
 
         target = self._target(reward, done, next_state.detach(), next_mask)
+        if settings.n_step > 1:
+            rewards = batch.prev_reward[:, 1:] * settings.reward_scale
+            longer = n_step_target(
+                unpack(target, keep), rewards, batch.terminal[:, 1:], keep, agent.discounts,
+                settings.n_step,
+            )  # fmt: skip
+            target = pack(longer, keep)
         scale, shift = agent.popart.update(target)
         agent.critics.rescale(scale, shift)
         agent.target_critics.rescale(scale, shift)
