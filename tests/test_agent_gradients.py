@@ -129,11 +129,11 @@ def test_one_step_is_adamw_on_clipped_gradients_of_the_trainable_parameters(kind
     with predictable_samples():
         metrics = learner.step(batch_of(kind))
     # The same update by hand; what precedes the loss is learner.step's own order.
-    from amago.agent.agent import packed_rows
+    from amago.agent.agent import pack
     from amago.nets.layers import power_iterate
 
     power_iterate(other.agent)
-    other.agent.encoder.update_statistics(packed_rows(batch_of(kind)))
+    other.agent.encoder.update_statistics(pack(batch_of(kind))[1])
     grads = backward(other, kind)
     norm = sum(float((g**2).sum()) for g in grads.values()) ** 0.5
     assert norm > clip

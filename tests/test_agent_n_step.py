@@ -10,7 +10,6 @@ import torch
 from test_agent_helpers import predictable_samples, random_batch, tiny_learner, tiny_spec
 
 from amago.agent import learner as learner_module
-from amago.agent.agent import pack
 from amago.agent.settings import AgentSettings
 from amago.agent.targets import n_step_target
 
@@ -44,28 +43,24 @@ def test_targets_equal_sums_over_terminals_truncation_and_padding(n):
     done = np.zeros((B, L), bool)
     for b in (0, 2, 5):  # these end terminal, the others are cut
         done[b, lengths[b] - 1] = True
-    valid = np.arange(L) < np.array(lengths)[:, None]
     one = reward[..., None] + DISCOUNTS.numpy() * ~done[..., None] * values
-    junk = torch.where(torch.tensor(valid)[..., None], torch.tensor(one), torch.tensor(777.0))
-    got = n_step_target(
-        junk, torch.tensor(reward), torch.tensor(done),
-        torch.tensor(valid), DISCOUNTS, n,
-    )  # fmt: skip
-    for b in range(B):
-        want = slow(reward[b], done[b], lengths[b], values[b], n)
-        np.testing.assert_allclose(got[b, : lengths[b]].numpy(), want, atol=1e-12)
+    valid = np.arange(L) < np.array(lengths)[:, None]
+    final = np.arange(L) == np.array(lengths)[:, None] - 1
+    got = n_step_target(*(torch.tensor(x[valid]) for x in (one, reward, done, final)), DISCOUNTS, n)
+    want = [slow(reward[b], done[b], lengths[b], values[b], n) for b in range(B)]
+    np.testing.assert_allclose(got.numpy(), np.concatenate(want), atol=1e-12)
 
 
 def test_numbers_by_hand():
     """Three transitions, the last one terminal; γ = .5, next values 10, 20, 30."""
-    reward, done = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[False, False, True]])
-    one = torch.tensor([[[1 + 5.0], [2 + 10.0], [4.0]]])
-    valid = torch.ones(1, 3, dtype=torch.bool)
+    reward, done = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([False, False, True])
+    one = torch.tensor([[1 + 5.0], [2 + 10.0], [4.0]])
+    final = torch.tensor([False, False, True])
     half = torch.tensor([0.5])
-    two = n_step_target(one, reward, done, valid, half, 2)
-    assert two[0, :, 0].tolist() == [1 + 0.5 * 2 + 0.25 * 20, 2 + 0.5 * 4, 4.0]
-    three = n_step_target(one, reward, done, valid, half, 3)
-    assert three[0, :, 0].tolist() == [1 + 0.5 * 2 + 0.25 * 4, 2 + 0.5 * 4, 4.0]
+    two = n_step_target(one, reward, done, final, half, 2)
+    assert two[:, 0].tolist() == [1 + 0.5 * 2 + 0.25 * 20, 2 + 0.5 * 4, 4.0]
+    three = n_step_target(one, reward, done, final, half, 3)
+    assert three[:, 0].tolist() == [1 + 0.5 * 2 + 0.25 * 4, 2 + 0.5 * 4, 4.0]
 
 
 @pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete"])
@@ -86,13 +81,13 @@ def test_an_update_with_n_steps_sees_those_targets(kind, monkeypatch):
         learner.agent.popart.update = update
         with predictable_samples():
             learner.losses(copy.deepcopy(batch))
-    keep = batch.valid[:, 1:]
-    lengths = keep.sum(1).tolist()
+    lengths = (batch.valid.sum(1) - 1).tolist()
     discounts = one.agent.discounts.numpy()
     start = 0
-    for b, length in enumerate(lengths):
+    for b in sorted(range(4), key=lambda b: -lengths[b]):  # packed from long to short
+        length = lengths[b]
         y = seen["one"][start : start + length].numpy()
-        reward = pack(batch.prev_reward[:, 1:], keep)[start : start + length].numpy()
+        reward = batch.prev_reward[b, 1 : length + 1].numpy()
         reward = reward * one.settings.reward_scale
         done = batch.terminal[b, 1 : length + 1].numpy()
         want = y.copy()

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,27 @@ def test_eval_films_a_rollout(
     found = _evaluate(capsys, trained[0], "--episodes", "2", "--video", film)
     assert found["episodes"] == 2
     assert magic in film.read_bytes()[:12]
+
+
+def test_eval_draws_what_the_transformer_attends_to(
+    trained: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "deep" / "attention.png"
+    _evaluate(capsys, trained[0], "--episodes", "2", "--attention", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_attention_of_an_agent_without_any_is_refused(tmp_path: Path) -> None:
+    from amago.agent.agent import Agent
+    from amago.agent.policy import AgentPolicy
+    from amago.envs.registry import make_vector
+    from amago.training.attention import diagnose_rollout
+
+    config = replace(amago.preset("t-maze"), memory="gru")
+    vector = make_vector(config.env, seed=0, num_lanes=1)
+    policy = AgentPolicy(Agent(vector.spec, config), seed=0)
+    with pytest.raises(ValueError, match="--memory transformer"):
+        diagnose_rollout(policy, config.env, 0)
 
 
 def test_presets_lists_all_and_prints_every_setting_of_one(

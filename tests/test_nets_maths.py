@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_agent_helpers import random_batch, snapshot, tiny_agent, tiny_config, tiny_spec
 
-from amago.agent.agent import packed_rows
+from amago.agent.agent import pack
 from amago.nets.critic import ContinuousCritics, DiscreteCritics
 from amago.nets.layers import SigmaLinear, power_iterate, symlog
 from amago.nets.normalize import RunningNormalizer
@@ -335,7 +335,7 @@ def test_the_encoder_sees_normalised_reals_one_hots_masks_action_first_and_time(
     spec = tiny_spec(mask=True)
     torch.manual_seed(0)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4), normalize=normalize)).double()
-    rows = packed_rows(random_batch(spec, [5], starts=[3]))
+    _, rows = pack(random_batch(spec, [5], starts=[3]))
     encoder.update_statistics(rows)
     seen = []
     encoder.net.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
@@ -358,7 +358,7 @@ def test_the_encoder_sees_normalised_reals_one_hots_masks_action_first_and_time(
 def test_without_a_horizon_time_is_no_input():
     spec = tiny_spec(horizon=None)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4)))
-    rows = packed_rows(random_batch(spec, [5], double=False))
+    _, rows = pack(random_batch(spec, [5], double=False))
     later = copy.copy(rows)
     object.__setattr__(later, "time", rows.time + 100)
     assert torch.equal(encoder(rows), encoder(later))

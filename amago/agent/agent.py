@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from amago.config import Config
 from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
 from amago.nets.memory import FeedforwardMemory, GRUMemory, Memory, TransformerMemory
+from amago.nets.packing import Packing
 from amago.nets.timestep import MLPEncoder, Rows, TimestepEncoder
 from amago.nets.value import PopArt
 from amago.types import ACTION_MASK, Batch, EnvSpec
@@ -55,15 +56,14 @@ class Agent(nn.Module):
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
 
-    def encode(self, batch: Batch, rows: Rows | None = None) -> Float[Tensor, "B T D"]:
-        """States of every row from one pass; what padded rows hold is never used.
+    def states(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
+        """The state of every packed row, from one pass."""
+        return self.memory.forward_packed(self.encoder(rows), rows.time, packing)
 
-        `rows` are the batch's packed rows, if the caller has them already.
-        """
-        encoded = self.encoder(packed_rows(batch) if rows is None else rows)
-        padded = unpack(encoded, batch.valid)
-        states: Tensor = self.memory(padded, batch.time.where(batch.valid, 0))
-        return states
+    def encode(self, batch: Batch) -> Float[Tensor, "B T D"]:
+        """The states of a whole batch; zero where it is padded."""
+        packing, rows = pack(batch)
+        return packing.pad(self.states(rows, packing))
 
     @torch.no_grad()
     def update_targets(self, tau: float) -> None:
@@ -104,37 +104,16 @@ def resolve_context_length(config: Config, spec: EnvSpec) -> int:
     )
 
 
-def packed_rows(batch: Batch) -> Rows:
-    """The valid rows of a batch, flattened to [M]."""
-    take = _packer(batch.valid)
-    return Rows(
-        obs={key: take(value) for key, value in batch.obs.items()},
-        prev_action=take(batch.prev_action),
-        prev_reward=take(batch.prev_reward),
-        time=take(batch.time),
-        first=take(batch.first),
+def pack(batch: Batch) -> tuple[Packing, Rows]:
+    """The valid rows of a batch, and where they came from."""
+    packing = Packing(batch.valid)
+    return packing, Rows(
+        obs={key: packing.pack(value) for key, value in batch.obs.items()},
+        prev_action=packing.pack(batch.prev_action),
+        prev_reward=packing.pack(batch.prev_reward),
+        time=packing.pack(batch.time),
+        first=packing.pack(batch.first),
     )
-
-
-def pack(x: Tensor, keep: Bool[Tensor, "B T"]) -> Tensor:
-    """The kept entries of [B, T, ...] as [M, ...]."""
-    return _packer(keep)(x)
-
-
-def unpack(x: Float[Tensor, "M E"], valid: Bool[Tensor, "B T"]) -> Float[Tensor, "B T E"]:
-    """The inverse of pack, with zeros where nothing was kept."""
-    if len(x) == valid.numel():
-        return x.view(*valid.shape, -1)
-    padded = x.new_zeros(*valid.shape, x.shape[-1])
-    padded[valid] = x
-    return padded
-
-
-def _packer(keep: Tensor) -> Callable[[Tensor], Tensor]:
-    if bool(keep.all()):
-        return lambda x: x.flatten(0, 1)
-    index = keep.flatten().nonzero()[:, 0]
-    return lambda x: x.flatten(0, 1).index_select(0, index)
 
 
 def action_mask(obs: dict[str, Tensor]) -> Tensor | None:

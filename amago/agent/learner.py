@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from amago.agent.agent import Agent, action_mask, pack, packed_rows, unpack
+from amago.agent.agent import Agent, action_mask, pack
 from amago.agent.filters import FILTERS
 from amago.agent.losses import (
     critic_loss,
@@ -17,6 +17,7 @@ from amago.agent.metrics import describe
 from amago.agent.settings import AgentSettings, OptimSettings
 from amago.agent.targets import draw_critics, n_step_target, td_target
 from amago.nets.layers import power_iterate
+from amago.nets.packing import Packing
 from amago.nets.timestep import Rows
 from amago.types import Batch
 
@@ -42,14 +43,14 @@ class Learner:
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """One gradient update; metrics stay on the device until somebody reads them."""
         agent = self.agent
-        rows = packed_rows(batch)
+        packing, rows = pack(batch)
         if not _finite(rows):
             return self._skip({})
         agent.train()
         before = [tensor.clone() for tensor in self._statistics()]
         power_iterate(agent)
         agent.encoder.update_statistics(rows)
-        loss, metrics = self.losses(batch, rows)
+        loss, metrics = self.losses(batch, (packing, rows))
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
@@ -66,31 +67,31 @@ class Learner:
         agent.update_targets(self.settings.target_tau)
         return metrics
 
-    def losses(self, batch: Batch, rows: Rows | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    def losses(
+        self, batch: Batch, packed: tuple[Packing, Rows] | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """Total loss of one batch [AMAGO eq. 3 with the term of eq. 6], and what describes it.
 
         Moves the PopArt statistics: targets are made on the scale before this batch,
-        compared on the scale after it.
+        compared on the scale after it. `packed` is the batch without its padding, if the
+        caller has it already.
         """
         agent, settings = self.agent, self.settings
-        keep = batch.valid[:, 1:]  # a transition counts where its next row is real
-        action = pack(batch.prev_action[:, 1:], keep)
-        reward = pack(batch.prev_reward[:, 1:], keep) * settings.reward_scale
-        done = pack(batch.terminal[:, 1:], keep)
-        mask = action_mask({key: pack(row[:, :-1], keep) for key, row in batch.obs.items()})
-        next_mask = action_mask({key: pack(row[:, 1:], keep) for key, row in batch.obs.items()})
+        packing, rows = packed or pack(batch)
+        begin, end = packing.drop_last, packing.drop_first
+        action, done = end(rows.prev_action), end(packing.pack(batch.terminal))
+        reward = end(rows.prev_reward) * settings.reward_scale
+        allowed = action_mask(rows.obs)
+        mask = None if allowed is None else begin(allowed)
+        next_mask = None if allowed is None else end(allowed)
 
-        states = agent.encode(batch, rows)
-        state, next_state = pack(states[:, :-1], keep), pack(states[:, 1:], keep)
+        states = agent.states(rows, packing)
+        state, next_state = begin(states), end(states.detach())
 
-        target = self._target(reward, done, next_state.detach(), next_mask)
+        target = self._target(reward, done, next_state, next_mask)
         if settings.n_step > 1:
-            rewards = batch.prev_reward[:, 1:] * settings.reward_scale
-            longer = n_step_target(
-                unpack(target, keep), rewards, batch.terminal[:, 1:], keep, agent.discounts,
-                settings.n_step,
-            )  # fmt: skip
-            target = pack(longer, keep)
+            final = end(packing.last_rows())
+            target = n_step_target(target, reward, done, final, agent.discounts, settings.n_step)
         scale, shift = agent.popart.update(target)
         agent.critics.rescale(scale, shift)
         agent.target_critics.rescale(scale, shift)

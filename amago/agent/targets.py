@@ -19,26 +19,27 @@ def td_target(
 
 
 def n_step_target(
-    target: Float[Tensor, "B L G"],
-    reward: Float[Tensor, "B L"],
-    done: Bool[Tensor, "B L"],
-    valid: Bool[Tensor, "B L"],
+    target: Float[Tensor, "M G"],
+    reward: Float[Tensor, " M"],
+    done: Bool[Tensor, " M"],
+    final: Bool[Tensor, " M"],
     discounts: Float[Tensor, " G"],
     num_steps: int,
-) -> Float[Tensor, "B L G"]:
+) -> Float[Tensor, "M G"]:
     """Targets that add up to n rewards of the window before they bootstrap.
 
-    `target` [B, L, G] are the one-step targets. A sum ends early at a terminal, without
-    bootstrapping, and at the end of the valid rows, with it, whatever ended them. The start of
-    a further trial ends nothing: the return goes on through it, as memory does. Rewards after
-    the first were earned by whoever collected them: there is no correction for that.
+    `target` are the one-step targets of transitions that lie window after window; `final`
+    marks the last one of each. A sum ends early at a terminal, without bootstrapping, and at
+    the end of its window, with it, whatever ended that. The start of a further trial ends
+    nothing: the return goes on through it, as memory does. Rewards after the first were earned
+    by whoever collected them: there is no correction for that.
     """
-    ahead = (valid[:, 1:] & ~done[:, :-1])[..., None]
+    goes_on = ~(done | final)[:-1, None]
     longer = target
     for _ in range(num_steps - 1):
         # One more step: the reward, then what the next transition promises.
-        promised = reward[:, :-1, None] + discounts * longer[:, 1:]
-        longer = torch.cat((torch.where(ahead, promised, target[:, :-1]), target[:, -1:]), 1)
+        promised = reward[:-1, None] + discounts * longer[1:]
+        longer = torch.cat((torch.where(goes_on, promised, target[:-1]), target[-1:]))
     return longer
 
 

@@ -6,11 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
 from amago.cli.evaluations import print_evaluation
 from amago.cli.parsing import parse
+
+if TYPE_CHECKING:
+    from amago.agent.policy import AgentPolicy
+    from amago.envs.settings import EnvSettings
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class EvalOptions:
     """Print one JSON object instead of tables."""
     video: Path | None = None
     """Also write one rollout to this file (.mp4 or .gif)."""
+    attention: Path | None = None
+    """Also draw the Transformer's attention over one rollout to this file (.png)."""
 
 
 def evaluate(arguments: Sequence[str]) -> int:
@@ -58,6 +65,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
     if options.video is not None:
         record_video(policy.policy, settings, seed, options.video)
+    if options.attention is not None:
+        _draw_attention(policy.policy, settings, seed, options.attention)
     if options.json:
         print(json.dumps(result))
         return 0
@@ -66,4 +75,19 @@ def evaluate(arguments: Sequence[str]) -> int:
     print_evaluation(result, oracle_blocks(settings))
     if options.video is not None:
         print(f"video: {options.video}")
+    if options.attention is not None:
+        print(f"attention: {options.attention}")
     return 0
+
+
+def _draw_attention(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Path) -> None:
+    from amago.report.attention import plot_attention
+    from amago.training.attention import diagnose_rollout
+
+    _, layers = diagnose_rollout(policy, settings, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plot_attention(
+        [layer.weights.cpu().numpy() for layer in layers],
+        [layer.entropy.cpu().numpy() for layer in layers],
+        path,
+    )

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from amago.nets.layers import mlp
 from amago.nets.memory.interface import Memory
+from amago.nets.packing import Packing
 from amago.nets.settings import FeedforwardSettings
 
 
@@ -27,6 +28,11 @@ class FeedforwardMemory(Memory):
     def forward(
         self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
+        return self._apply_rows(x)
+
+    def forward_packed(
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
+    ) -> Float[Tensor, "M D"]:
         return self._apply_rows(x)
 
     def initial_state(self, num_lanes: int) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.nets.packing import Packing
+
 
 class Memory(nn.Module):
     """A causal map from encoded rows to states, with two faces that must agree.
@@ -23,6 +25,12 @@ class Memory(nn.Module):
         self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         raise NotImplementedError
+
+    def forward_packed(
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
+    ) -> Float[Tensor, "M D"]:
+        """The same for the valid rows of a batch alone; override it to spare the padding."""
+        return packing.pack(self(packing.pad(x), packing.pad(time)))
 
     def initial_state(self, num_lanes: int) -> Any:
         raise NotImplementedError

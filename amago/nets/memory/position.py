@@ -23,17 +23,16 @@ def sinusoid(
 
 
 def rotary(
-    time: Int[Tensor, "B T"], head_dim: int, dtype: torch.dtype
-) -> tuple[Float[Tensor, "B 1 T pairs"], Float[Tensor, "B 1 T pairs"]]:
+    time: Int[Tensor, " M"], head_dim: int, dtype: torch.dtype
+) -> tuple[Float[Tensor, "M 1 pairs"], Float[Tensor, "M 1 pairs"]]:
     """Cosines and sines that rotate queries and keys of every head [RoPE]."""
     angles = _angles(time, head_dim // 2, dtype)[:, None]
     return angles.cos(), angles.sin()
 
 
 def rotate(
-    x: Float[Tensor, "B H T dim"], cos: Float[Tensor, "B 1 T pairs"],
-    sin: Float[Tensor, "B 1 T pairs"],
-) -> Float[Tensor, "B H T dim"]:  # fmt: skip
+    x: Float[Tensor, "M H dim"], cos: Float[Tensor, "M 1 pairs"], sin: Float[Tensor, "M 1 pairs"]
+) -> Float[Tensor, "M H dim"]:
     left, right = x.chunk(2, -1)
     return torch.cat((left * cos - right * sin, left * sin + right * cos), -1)
 

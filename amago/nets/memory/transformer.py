@@ -6,6 +6,8 @@ weights; each of the three can be switched off by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -15,13 +17,17 @@ from amago.nets.layers import SigmaLinear
 from amago.nets.memory.cache import KeyValueCache
 from amago.nets.memory.interface import Memory
 from amago.nets.memory.position import LearnedPosition, rotary, rotate, sinusoid
+from amago.nets.packing import Packing
 from amago.nets.settings import TransformerSettings
 
 Rotation = tuple[Tensor, Tensor] | None
+Heads = Float[Tensor, "M H dim"]
+Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Queries, keys and values of M rows → what each row gathered from the rows that it may see."""
 
 
 class Attention(nn.Module):
-    """Causal self-attention with one learnable scale per head."""
+    """Self-attention with one learnable scale per head; `mix` decides who sees whom."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -33,32 +39,49 @@ class Attention(nn.Module):
         heads = torch.ones(settings.num_heads, 1)
         self.head_scale = nn.Parameter(heads) if settings.extra_norms else None
 
-    def forward(self, x: Float[Tensor, "B T D"], rotation: Rotation) -> Float[Tensor, "B T D"]:
-        query, key, value = self._heads(x, rotation)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self._merge(mixed)
-
-    def step(
-        self, x: Float[Tensor, "N 1 D"], rotation: Rotation, cache: KeyValueCache, layer: int
-    ) -> Float[Tensor, "N 1 D"]:
-        query, key, value = self._heads(x, rotation)
-        keys, values = cache.write(layer, key[:, :, 0], value[:, :, 0])
-        mixed = F.scaled_dot_product_attention(query, keys, values, attn_mask=cache.mask)
-        return self._merge(mixed)
-
-    def _heads(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor, Tensor]:
-        shape = (*x.shape[:2], 3, self.num_heads, -1)
-        query, key, value = self.qkv(x).view(shape).permute(2, 0, 3, 1, 4)  # each [B, H, T, dim]
+    def forward(
+        self, x: Float[Tensor, "M D"], rotation: Rotation, mix: Mix
+    ) -> Float[Tensor, "M D"]:
+        query, key, value = self.qkv(x).view(len(x), 3, self.num_heads, -1).unbind(1)
         if rotation is not None:
             query, key = rotate(query, *rotation), rotate(key, *rotation)
-        return query, key, value
-
-    def _merge(self, mixed: Float[Tensor, "B H T dim"]) -> Float[Tensor, "B T D"]:
-        mixed = mixed.transpose(1, 2)
+        mixed = mix(query, key, value)
         if self.head_scale is not None:
             mixed = mixed * self.head_scale
-        merged: Tensor = self.out(mixed.flatten(2))
+        merged: Tensor = self.out(mixed.flatten(1))
         return merged
+
+
+def causal_mix(packing: Packing) -> Mix:
+    """Every row sees itself and the earlier rows of its sequence; nothing is padded."""
+
+    def mix(query: Heads, key: Heads, value: Heads) -> Heads:
+        rows = [count * length for count, length in packing.runs]
+        heads = zip(*(torch.split(x, rows) for x in (query, key, value)), strict=True)
+        return torch.cat([_causal(*run, *h) for run, h in zip(packing.runs, heads, strict=True)])
+
+    return mix
+
+
+def _causal(count: int, length: int, query: Heads, key: Heads, value: Heads) -> Heads:
+    query, key, value = (
+        x.view(count, length, *x.shape[1:]).transpose(1, 2) for x in (query, key, value)
+    )
+    mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return mixed.transpose(1, 2).flatten(0, 1)
+
+
+def cached_mix(cache: KeyValueCache, layer: int) -> Mix:
+    """Row n is the newest step of lane n, which sees all that its cache holds."""
+
+    def mix(query: Heads, key: Heads, value: Heads) -> Heads:
+        keys, values = cache.write(layer, key, value)
+        mixed = F.scaled_dot_product_attention(
+            query[:, :, None], keys, values, attn_mask=cache.mask
+        )
+        return mixed[:, :, 0]
+
+    return mix
 
 
 class Block(nn.Module):
@@ -74,24 +97,19 @@ class Block(nn.Module):
         self.norm_mixed = extra(width)
         self.norm_feedforward = nn.LayerNorm(width)
         self.widen = linear(width, hidden)
-        self.activation = nn.LeakyReLU() if settings.activation == "leaky_relu" else nn.ReLU()
+        activation = nn.LeakyReLU if settings.activation == "leaky_relu" else nn.ReLU
+        self.activation = activation(inplace=True)
         self.norm_hidden = extra(hidden)
         self.narrow = linear(hidden, width)
         self.dropout = nn.Dropout(settings.dropout)
 
-    def forward(self, x: Float[Tensor, "B T D"], rotation: Rotation) -> Float[Tensor, "B T D"]:
-        x = x + self.norm_mixed(self.attention(self.norm_attention(x), rotation))
-        return x + self._feedforward(x)
-
-    def step(self, x: Tensor, rotation: Rotation, cache: KeyValueCache, layer: int) -> Tensor:
-        mixed = self.attention.step(self.norm_attention(x), rotation, cache, layer)
-        x = x + self.norm_mixed(mixed)
-        return x + self._feedforward(x)
-
-    def _feedforward(self, x: Tensor) -> Tensor:
+    def forward(
+        self, x: Float[Tensor, "M D"], rotation: Rotation, mix: Mix
+    ) -> Float[Tensor, "M D"]:
+        x = x + self.norm_mixed(self.attention(self.norm_attention(x), rotation, mix))
         hidden = self.norm_hidden(self.activation(self.widen(self.norm_feedforward(x))))
-        narrowed: Tensor = self.dropout(self.narrow(hidden))
-        return narrowed
+        x = x + self.dropout(self.narrow(hidden))
+        return x
 
 
 class TransformerMemory(Memory):
@@ -121,14 +139,22 @@ class TransformerMemory(Memory):
                 )
             self.learned = LearnedPosition(horizon, settings.model_dim)
 
+    def forward_packed(
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
+    ) -> Float[Tensor, "M D"]:
+        x, rotation = self.embed_rows(x, time)
+        mix = causal_mix(packing)
+        for block in self.blocks:
+            x = block(x, rotation, mix)
+        x = self.norm(x)
+        return x
+
     def forward(
         self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
-        x, rotation = self._embed(x, time)
-        for block in self.blocks:
-            x = block(x, rotation)
-        x = self.norm(x)
-        return x
+        packing = Packing(torch.ones_like(time, dtype=torch.bool))
+        states = self.forward_packed(packing.pack(x), packing.pack(time), packing)
+        return packing.pad(states)
 
     def initial_state(self, num_lanes: int) -> KeyValueCache:
         settings = self.settings
@@ -141,13 +167,12 @@ class TransformerMemory(Memory):
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
     ) -> tuple[Float[Tensor, "N D"], KeyValueCache]:
         state.advance(time == 0)
-        x, rotation = self._embed(x[:, None], time[:, None].to(x.device))
+        x, rotation = self.embed_rows(x, time.to(x.device))
         for layer, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
-            x = block.step(x, rotation, state, layer)
-        return self.norm(x[:, 0]), state
+            x = block(x, rotation, cached_mix(state, layer))
+        return self.norm(x), state
 
-    def _embed(self, x: Tensor, time: Tensor) -> tuple[Tensor, Rotation]:
+    def embed_rows(self, x: Tensor, time: Tensor) -> tuple[Tensor, Rotation]:
         settings = self.settings
         x = self.embed(x)
         rotation = None
