@@ -40,27 +40,72 @@ class ObsSpec:
 
     shape: tuple[int, ...]
     dtype: str
-    kind: Literal["real", "category", "mask"] = "real"
-    """real: goes through the normaliser; category: an id in 0..size-1, one-hot for the
-    network; mask: flags that are fed as they are."""
+    kind: Literal["real", "category", "mask", "image"] = "real"
+    """real: goes through the normaliser; category: ids in 0..size-1, one-hot or embedded by
+    the network; mask: flags that are fed as they are; image: uint8 pixels, [height, width],
+    with channels last or first, for a convolutional trunk."""
     size: int = 0
     """Number of categories (kind "category" only)."""
+
+    @property
+    def channels_axis(self) -> int | None:
+        """Where an image's channels are: the shorter of its outer axes; None for grey ones."""
+        if len(self.shape) == 2:
+            return None
+        return 0 if self.shape[0] < self.shape[-1] else 2
+
+
+ActionKind = Literal["discrete", "continuous", "multi_discrete", "multi_binary"]
 
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """What the agent may do: one of `size` actions, or a vector of `size` numbers in [-1, 1]."""
+    """What the agent may do, and how wide the rows of `prev_action` are.
 
-    kind: Literal["discrete", "continuous"]
+    kind            agent action               row of `prev_action`
+    discrete        id [N]                     one-hot of `size`
+    continuous      vector [N, size]           the vector, each number in [-1, 1]
+    multi_discrete  ids [N, len(sizes)]        one one-hot per dimension, concatenated
+    multi_binary    bits [N, size]             the bits
+    """
+
+    kind: ActionKind
     size: int
+    sizes: tuple[int, ...] = ()
+    """Choices of every dimension (kind "multi_discrete" only); they sum to `size`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one agent action."""
+        if self.kind == "discrete":
+            return ()
+        return (len(self.sizes) if self.kind == "multi_discrete" else self.size,)
 
     def encode(self, action: Array) -> Array:
-        """Agent actions (ids [N] or vectors [N, A]) as the rows of `prev_action` [N, A]."""
+        """Agent actions [N, ...] as the rows of `prev_action` [N, size]."""
+        if self.kind in ("continuous", "multi_binary"):
+            return np.asarray(action, np.float32).reshape(len(action), self.size)
+        rows = np.zeros((len(action), self.size), np.float32)
         if self.kind == "discrete":
-            rows = np.zeros((len(action), self.size), np.float32)
             rows[np.arange(len(action)), action] = 1.0
+        else:
+            rows[np.arange(len(action))[:, None], self._starts() + action] = 1.0
+        return rows
+
+    def decode(self, rows: Array) -> Array:
+        """The inverse of `encode`."""
+        if self.kind == "continuous":
             return rows
-        return np.asarray(action, np.float32).reshape(len(action), self.size)
+        if self.kind == "multi_binary":
+            return (rows > 0.5).astype(np.int8)
+        if self.kind == "discrete":
+            return np.asarray(rows.argmax(-1))
+        parts = np.split(rows, self._starts()[1:], -1)
+        return np.stack([part.argmax(-1) for part in parts], -1)
+
+    def _starts(self) -> Array:
+        """Where each dimension's one-hot begins."""
+        return np.cumsum((0, *self.sizes[:-1]))
 
 
 @dataclass(frozen=True)
@@ -142,7 +187,7 @@ class Trajectory:
     """One whole rollout of T steps, T+1 rows, outer reset to end."""
 
     obs: dict[str, Array]  # [T+1, ...]
-    prev_action: Array  # [T+1, A] uint8 one-hot or float32
+    prev_action: Array  # [T+1, A] float32, or uint8 one-hots and bits
     prev_reward: Array  # [T+1] float32
     first: Array  # [T+1] bool
     terminal: Array  # [T+1] bool
@@ -199,7 +244,7 @@ class VectorEnv(Protocol):
         """Begin a new rollout in every lane."""
 
     def step(self, action: Array) -> Step:
-        """Advance every lane by one agent action (ids [N] or vectors [N, A] in [-1, 1]).
+        """Advance every lane by one agent action (see ActionSpec).
 
         A lane whose row was `last` begins its next rollout instead; its action is ignored.
         """

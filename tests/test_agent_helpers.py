@@ -15,6 +15,7 @@ from amago.agent.agent import Agent
 from amago.agent.learner import Learner
 from amago.config import Config, override
 from amago.nets.distributions import TanhGaussian
+from amago.nets.factored import FactoredCategorical
 from amago.types import ACTION_MASK, ActionSpec, Batch, EnvSpec, ObsSpec
 
 HORIZON = 24
@@ -59,10 +60,11 @@ MEMORIES: dict[str, dict[str, Any]] = {
 
 def tiny_spec(kind: str = "discrete", *, mask: bool = False, horizon: int = HORIZON) -> EnvSpec:
     obs = {"place": ObsSpec((2,), "float32"), "room": ObsSpec((), "uint8", "category", 4)}
+    sizes = (3, 2) if kind == "multi_discrete" else ()
+    size = {"continuous": 2, "multi_discrete": 5}.get(kind, 3)
     if mask:
-        obs[ACTION_MASK] = ObsSpec((3,), "bool", "mask")
-    size = 3 if kind == "discrete" else 2
-    return EnvSpec("tiny", obs, ActionSpec(kind, size), horizon)  # type: ignore[arg-type]
+        obs[ACTION_MASK] = ObsSpec((size,), "bool", "mask")
+    return EnvSpec("tiny", obs, ActionSpec(kind, size, sizes), horizon)  # type: ignore[arg-type]
 
 
 def tiny_config(**overrides: Any) -> Config:
@@ -107,6 +109,11 @@ def random_batch(
     start = np.array(starts or [0] * B)
     if spec.action.kind == "discrete":
         action = np.eye(A)[rng.integers(A, size=(B, R))]
+    elif spec.action.kind == "multi_discrete":
+        parts = [np.eye(size)[rng.integers(size, size=(B, R))] for size in spec.action.sizes]
+        action = np.concatenate(parts, -1)
+    elif spec.action.kind == "multi_binary":
+        action = rng.integers(2, size=(B, R, A)).astype(float)
     else:
         action = rng.uniform(-1.0, 1.0, (B, R, A))
     terminal = np.zeros((B, R), bool)
@@ -157,17 +164,22 @@ def noise_of(mean: Any) -> Any:
 
 @contextmanager
 def predictable_samples() -> Iterator[None]:
-    """Continuous policies sample with `noise_of` their mean."""
-    original = TanhGaussian.sample
+    """Continuous policies sample with `noise_of` their mean; factored ones take their mode, and
+    their candidates differ in dimension 1."""
+    original, factored, randint = TanhGaussian.sample, FactoredCategorical.sample, torch.randint
 
     def sample(self: TanhGaussian, generator: Any = None) -> Tensor:
         return torch.tanh(self.mean + self.log_std.exp() * noise_of(self.mean.detach()))
 
     TanhGaussian.sample = sample  # type: ignore[method-assign]
+    FactoredCategorical.sample = lambda self, generator=None: self.mode()  # type: ignore
+    torch.randint = lambda high, size, **_: torch.ones(size, dtype=torch.int64)  # type: ignore
     try:
         yield
     finally:
         TanhGaussian.sample = original  # type: ignore[method-assign]
+        FactoredCategorical.sample = factored  # type: ignore[method-assign]
+        torch.randint = randint
 
 
 def snapshot(module: nn.Module) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 
 import numpy as np
@@ -117,6 +118,7 @@ class SlowHeads:
 
     def __init__(self, agent, actor, critics):
         self.kind, self.size = agent.spec.action.kind, agent.spec.action.size
+        self.sizes = agent.spec.action.sizes
         self.discounts = arrays(agent.discounts)
         linear = [m for m in actor.modules() if isinstance(m, torch.nn.Linear)]
         self.actor = [(arrays(m.weight), arrays(m.bias)) for m in linear]
@@ -134,18 +136,34 @@ class SlowHeads:
             x = x[g * 2 * self.size : (g + 1) * 2 * self.size]
             return x[: self.size], -5 + 3.5 * (np.tanh(x[self.size :]) + 1)
         x = x[g * self.size : (g + 1) * self.size]
-        allowed = [a for a in range(self.size) if mask is None or mask[a]] or range(self.size)
-        floor = min(self.floor, 0.1 / self.size)
+        if self.kind == "discrete":
+            return self.floored(x, mask)
+        if self.kind == "multi_binary":
+            return [self.floored([0.0, logit], None) for logit in x]
+        starts = np.cumsum([0, *self.sizes])
+        parts = [slice(a, b) for a, b in itertools.pairwise(starts)]
+        return [self.floored(x[part], None if mask is None else mask[part]) for part in parts]
+
+    def floored(self, x, mask):
+        size = len(x)
+        allowed = [a for a in range(size) if mask is None or mask[a]] or range(size)
+        floor = min(self.floor, 0.1 / size)
         total = sum(math.exp(x[a]) for a in allowed)
-        p = np.zeros(self.size)
+        p = np.zeros(size)
         for a in allowed:
             p[a] = (1 - len(allowed) * floor) * math.exp(x[a]) / total + floor
         return p
 
+    def row(self, values):
+        """One value per dimension as a row of prev_action."""
+        if self.kind == "multi_binary":
+            return np.array(values, float)
+        return np.concatenate([np.eye(n)[v] for n, v in zip(self.sizes, values, strict=True)])
+
     def output(self, c, state, g, action):
         """What critic c puts out, on the scale it was made for; action is an id or a vector."""
         x = state
-        if self.kind == "continuous":
+        if self.kind != "discrete":
             horizon = math.log1p(1 / (1 - self.discounts[g]))
             x = np.concatenate((state, action, [np.float32(horizon)]))
         for index, (weight, bias) in enumerate(self.critics):
@@ -158,6 +176,13 @@ class SlowHeads:
         policy = self.policy(state, g, mask)
         if self.kind == "discrete":
             return sum(policy[a] * scale(self.output(c, state, g, a)) for a in range(self.size))
+        if self.kind != "continuous":
+            values = [int(np.argmax(p)) for p in policy]
+            total = 0.0
+            for value, probability in enumerate(policy[1]):
+                action = self.row([values[0], value, *values[2:]])
+                total += probability * scale(self.output(c, state, g, action))
+            return total
         mean, log_std = policy
         action = np.tanh(mean + np.exp(log_std) * noise_of(mean))
         return scale(self.output(c, state, g, action))
@@ -166,6 +191,10 @@ class SlowHeads:
         policy = self.policy(state, g, mask)
         if self.kind == "discrete":
             return math.log(max(policy[action], np.finfo(np.float64).tiny))
+        if self.kind != "continuous":
+            hots = action if self.kind == "multi_discrete" else np.stack((1 - action, action), -1)
+            chosen = np.concatenate(policy)[hots.reshape(-1) > 0.5]
+            return float(np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).sum())
         total = 0.0
         for mean, log_std, a in zip(*policy, action, strict=True):
             a = min(max(a, -0.99), 0.99)
@@ -260,7 +289,15 @@ def slow_losses(learner, batch, drawn, rate):
 @pytest.mark.parametrize("rate", [5e-4, 0.3])  # 0.3: the scales before and after are far apart
 @pytest.mark.parametrize("bc_filter", ["binary", "exponential"])
 @pytest.mark.parametrize(
-    ("kind", "mask"), [("discrete", False), ("discrete", True), ("continuous", False)]
+    ("kind", "mask"),
+    [
+        ("discrete", False),
+        ("discrete", True),
+        ("continuous", False),
+        ("multi_discrete", False),
+        ("multi_discrete", True),
+        ("multi_binary", False),
+    ],
 )
 def test_the_total_loss_equals_loops_over_transitions_discounts_and_critics(
     kind, mask, bc_filter, rate, monkeypatch

@@ -224,12 +224,15 @@ def test_single_environments_play_the_worlds_of_the_native_lanes(task_id):
     for _ in range(native.spec.horizon + 5):
         for key in ("obs", "prev_reward", "first", "terminal", "last", "world_seed"):
             a, b = (getattr(r, key) for r in rows)
-            assert np.array_equal(*(v["observation"] if key == "obs" else v for v in (a, b)))
+            pairs = [(a[k], b[k]) for k in a] if key == "obs" else [(a, b)]
+            assert all(np.array_equal(*pair) for pair in pairs)
         action = np.stack([space.sample() for _ in range(2)])
         rows = [vector.step(action).rows for vector in (native, single)]
 
 
-@pytest.mark.parametrize(("task_id", "action"), [(i, 0) for i in TASKS if "Wind" not in i])
+@pytest.mark.parametrize(
+    ("task_id", "action"), [(i, 0) for i in TASKS if "TMaze" in i or "Door" in i]
+)
 def test_frames_are_legible_rgb_and_change_when_the_agent_moves(task_id, action):
     env = gym.make(task_id, render_mode="rgb_array")
     for seed in range(20):

@@ -178,7 +178,7 @@ class BadEnv(gym.Env[Any, Any]):
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
         self.action_space: gym.Space[Any] = gym.spaces.Discrete(2)
         if fault == "actions":
-            self.action_space = gym.spaces.MultiDiscrete([2, 3])
+            self.action_space = gym.spaces.Dict({"a": gym.spaces.Discrete(2)})
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)

@@ -51,9 +51,8 @@ class Agent(nn.Module):
         state_dim = self.memory.output_dim
         self.actor = Actor(state_dim, spec.action, len(discounts), config.heads)
         self.critics = build_critics(state_dim, spec.action, discounts, config.heads)
-        self.popart = PopArt(
-            len(discounts), enabled=config.heads.popart, rate=config.heads.popart_rate
-        )
+        popart = config.heads.popart and config.heads.critic == "scalar"
+        self.popart = PopArt(len(discounts), enabled=popart, rate=config.heads.popart_rate)
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
 

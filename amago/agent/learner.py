@@ -15,7 +15,7 @@ from amago.agent.losses import (
 )
 from amago.agent.metrics import describe
 from amago.agent.settings import AgentSettings, OptimSettings
-from amago.agent.targets import draw_critics, td_target
+from amago.agent.targets import draw_critics, n_step_target, td_target
 from amago.nets.layers import power_iterate
 from amago.nets.packing import Packing
 from amago.nets.timestep import Rows
@@ -89,6 +89,9 @@ class Learner:
         state, next_state = begin(states), end(states.detach())
 
         target = self._target(reward, done, next_state, next_mask)
+        if settings.n_step > 1:
+            final = end(packing.last_rows())
+            target = n_step_target(target, reward, done, final, agent.discounts, settings.n_step)
         scale, shift = agent.popart.update(target)
         agent.critics.rescale(scale, shift)
         agent.target_critics.rescale(scale, shift)

@@ -9,15 +9,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from amago.nets.distributions import ActionDistribution
-from amago.nets.value import ScalarValue
+from amago.nets.value import Value
 
 
-def critic_loss(value: ScalarValue, target: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
+def critic_loss(value: Value, target: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
     """Mean error of the ensemble on the value's own scale [AMAGO eq. 2]."""
     return value.loss(target).mean(0)
 
 
-def policy_gradient_loss(expected: ScalarValue) -> Float[Tensor, "M G"]:
+def policy_gradient_loss(expected: Value) -> Float[Tensor, "M G"]:
     """-(normalised Q(s, π(s))), least of all critics [AMAGO eq. 1]."""
     return -expected.normalised.amin(0)
 
@@ -31,7 +31,7 @@ def filtered_bc_loss(
 
 @torch.no_grad()
 def filter_weight(
-    taken: ScalarValue, baseline: ScalarValue, rule: Callable[[Tensor], Tensor]
+    taken: Value, baseline: Value, rule: Callable[[Tensor], Tensor]
 ) -> Float[Tensor, "M G"]:
     """The filter applied to A = mean Q(s, a) - mean V(s) [AMAGO eq. 4, 5]."""
     return rule(taken.normalised.mean(0) - baseline.normalised.mean(0))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from amago.agent.agent import Agent
 from amago.nets.distributions import ActionDistribution
-from amago.nets.value import ScalarValue
+from amago.nets.value import Value
 
 
 @torch.no_grad()
@@ -17,7 +17,7 @@ def describe(
     losses: dict[str, Tensor],
     total: Tensor,
     policy: ActionDistribution,
-    taken: ScalarValue,
+    taken: Value,
     target: Float[Tensor, "M G"],
     weight: Float[Tensor, "M G"],
 ) -> dict[str, Tensor]:

@@ -39,9 +39,7 @@ class AgentPolicy:
         hidden, state = agent.memory.step(encoded, torch.from_numpy(timestep.time), state)
         policy = agent.actor.at_discount(hidden, self.index, action_mask(rows.obs))
         chosen = policy.mode() if self.greedy else policy.sample(self.generator)
-        if agent.spec.action.kind == "discrete":
-            chosen = chosen.argmax(-1)
-        return chosen.cpu().numpy(), state
+        return agent.spec.action.decode(chosen.cpu().numpy()), state
 
 
 def rows_of(timestep: Timestep, device: torch.device) -> Rows:

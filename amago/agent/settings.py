@@ -39,6 +39,8 @@ class AgentSettings:
     """Critics drawn for the clipped TD target."""
     target_tau: float = 0.003
     """Step of the target averages."""
+    n_step: int = 1
+    """Rewards that a TD target adds up before it bootstraps."""
     value_samples: int = 1
     """Actions sampled to estimate V(s) in the filter (continuous actions)."""
     greedy: bool = False
@@ -57,7 +59,7 @@ class AgentSettings:
                 )
         if not 0.0 < self.target_tau <= 1.0:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
-        at_least(1, self, "agent", "target_critics", "value_samples")
+        at_least(1, self, "agent", "target_critics", "value_samples", "n_step")
 
     def resolve_discounts(self, action_kind: str) -> tuple[float, ...]:
         """The discounts of a run, ascending, with the acting discount among them."""

@@ -18,6 +18,31 @@ def td_target(
     return reward[:, None] + discounts * alive[:, None] * next_values.amin(0)
 
 
+def n_step_target(
+    target: Float[Tensor, "M G"],
+    reward: Float[Tensor, " M"],
+    done: Bool[Tensor, " M"],
+    final: Bool[Tensor, " M"],
+    discounts: Float[Tensor, " G"],
+    num_steps: int,
+) -> Float[Tensor, "M G"]:
+    """Targets that add up to n rewards of the window before they bootstrap.
+
+    `target` are the one-step targets of transitions that lie window after window; `final`
+    marks the last one of each. A sum ends early at a terminal, without bootstrapping, and at
+    the end of its window, with it, whatever ended that. The start of a further trial ends
+    nothing: the return goes on through it, as memory does. Rewards after the first were earned
+    by whoever collected them: there is no correction for that.
+    """
+    goes_on = ~(done | final)[:-1, None]
+    longer = target
+    for _ in range(num_steps - 1):
+        # One more step: the reward, then what the next transition promises.
+        promised = reward[:-1, None] + discounts * longer[1:]
+        longer = torch.cat((torch.where(goes_on, promised, target[:-1]), target[-1:]))
+    return longer
+
+
 def draw_critics(num_critics: int, num_drawn: int, device: torch.device) -> Tensor:
     """Indices of the critics of one update's target, without replacement."""
     return torch.randperm(num_critics)[:num_drawn].to(device)

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import Space, spaces
 
+from amago.envs.leaves import Leaf, leaf_of, walk
 from amago.types import ACTION_MASK, ActionSpec, Array, ObsSpec
 
 BARE_KEY = "observation"
 """The key of an observation that is one array rather than a dictionary."""
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """One array of a nested observation: where it lies, and its smallest value if a category."""
-
-    path: tuple[Any, ...]
-    spec: ObsSpec
-    start: int = 0
-
-    def find(self, obs: Any) -> Any:
-        for key in self.path:
-            obs = obs[key]
-        return obs
-
-    def convert(self, values: Array) -> Array:
-        """A fresh array in the spec's dtype, since environments reuse their buffers."""
-        if self.start:
-            values = values.astype(np.int64) - self.start
-        if self.spec.kind == "mask":
-            return np.asarray(values != 0)
-        return values.astype(self.spec.dtype)
-
-
 class ObsConverter:
     """Turns observations of one space into the flat dictionaries of a Timestep."""
 
     def __init__(self, space: Space[Any]) -> None:
-        self._leaves: dict[str, _Leaf] = {}
-        for path, leaf_space in _walk(space, ()):
+        self._leaves: dict[str, Leaf] = {}
+        for path, leaf_space in walk(space, ()):
             key = "/".join(str(part) for part in path) or BARE_KEY
             if key in self._leaves:
                 raise ValueError(
                     f"two arrays of the observation are both called {key!r} once nested keys are "
                     f"joined by '/'; rename one of them in {space}"
                 )
-            self._leaves[key] = _leaf(key, path, leaf_space)
+            self._leaves[key] = leaf_of(key, path, leaf_space)
         if not self._leaves:
             raise ValueError(
                 f"expected an observation with at least one array, got the empty space {space}; "
@@ -59,92 +37,62 @@ class ObsConverter:
 
     def batch(self, obs: Any) -> dict[str, Array]:
         """Convert an observation whose arrays already have a leading [N]."""
-        return {key: leaf.convert(np.asarray(leaf.find(obs))) for key, leaf in self._leaves.items()}
+        return {key: leaf.batch(leaf.find(obs)) for key, leaf in self._leaves.items()}
 
     def stack(self, observations: Sequence[Any]) -> dict[str, Array]:
         """Convert N single observations into arrays [N, ...]."""
         return {
-            key: leaf.convert(np.stack([np.asarray(leaf.find(obs)) for obs in observations]))
+            key: leaf.stack([leaf.find(obs) for obs in observations])
             for key, leaf in self._leaves.items()
         }
 
 
-def _walk(space: Space[Any], path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Space[Any]]]:
-    if isinstance(space, spaces.Dict):
-        for name, inner in space.spaces.items():
-            yield from _walk(inner, (*path, name))
-    elif isinstance(space, spaces.Tuple):
-        for index, inner in enumerate(space.spaces):
-            yield from _walk(inner, (*path, index))
-    else:
-        yield path, space
-
-
-def _leaf(key: str, path: tuple[Any, ...], space: Space[Any]) -> _Leaf:
-    if isinstance(space, spaces.MultiBinary | spaces.Box) and (
-        key == ACTION_MASK or isinstance(space, spaces.MultiBinary) or space.dtype == np.bool_
-    ):
-        return _Leaf(path, ObsSpec(tuple(space.shape), "bool", "mask"))
-    if isinstance(space, spaces.Box):
-        dtype = "float32" if space.dtype == np.float64 else str(space.dtype)
-        return _Leaf(path, ObsSpec(space.shape, dtype, "real"))
-    if isinstance(space, spaces.Discrete) and key != ACTION_MASK:
-        size = int(space.n)
-        spec = ObsSpec((), str(np.min_scalar_type(size - 1)), "category", size)
-        return _Leaf(path, spec, int(space.start))
-    raise ValueError(
-        f"observation {key!r}: expected Box, Discrete or MultiBinary, or a Dict or Tuple of these "
-        f"(for {ACTION_MASK!r}: MultiBinary or Box), got {space}; wrap the environment with "
-        "gymnasium.wrappers.FlattenObservation or TransformObservation"
-    )
-
-
 class ActionConverter:
-    """Turns agent actions (ids, or vectors in [-1, 1]) into actions of one space."""
+    """Turns agent actions (amago.types.ActionSpec) into actions of one space."""
 
     def __init__(self, space: Space[Any]) -> None:
         self.space = space
-        if isinstance(space, spaces.Discrete):
-            self.spec = ActionSpec("discrete", int(space.n))
-            self._start = int(space.start)
-        elif isinstance(space, spaces.Box):
-            self.spec = ActionSpec("continuous", int(np.prod(space.shape)))
-            low, high = (np.asarray(edge, np.float64) for edge in (space.low, space.high))
-            if not (np.isfinite(low).all() and np.isfinite(high).all() and self.spec.size):
-                raise ValueError(
-                    f"expected a Box action space of at least one number, each with finite bounds, "
-                    f"got {space}; bound it with gymnasium.wrappers.RescaleAction or ClipAction"
-                )
-            self._low, self._high = low, high
-        else:
-            raise ValueError(
-                f"expected a Discrete or a bounded Box action space, got {space}; turn it into "
-                "one of the two with gymnasium.wrappers.TransformAction"
+        self.spec = _action_spec(space)
+        if isinstance(space, spaces.Box):
+            self._low, self._high = (
+                np.asarray(edge, np.float64) for edge in (space.low, space.high)
             )
+        # Smallest id, one per dimension where there are several.
+        self._start: Any = getattr(space, "start", np.zeros(space.shape or (), np.int64))
 
     def executed(self, action: Array, num_lanes: int) -> Array:
-        """The action that will really be taken: checked ids [N], or vectors [N, A] clipped."""
+        """The action that will really be taken: checked ids and bits, clipped vectors."""
         action = np.asarray(action)
-        shape = (num_lanes,) if self.spec.kind == "discrete" else (num_lanes, self.spec.size)
+        kind, shape = self.spec.kind, (num_lanes, *self.spec.shape)
         if action.shape != shape:
             raise ValueError(
-                f"expected {self.spec.kind} actions of shape {list(shape)} for {num_lanes} lanes, "
+                f"expected {kind} actions of shape {list(shape)} for {num_lanes} lanes, "
                 f"got {list(action.shape)}"
             )
-        if self.spec.kind == "continuous":
+        if kind == "continuous":
             return np.clip(action, -1.0, 1.0).astype(np.float32)
-        if action.dtype.kind not in "iu" or action.min() < 0 or action.max() >= self.spec.size:
-            raise ValueError(f"expected action ids in 0..{self.spec.size - 1}, got {action}")
+        limit: Any = {"discrete": self.spec.size, "multi_binary": 2}.get(kind, self.spec.sizes)
+        if action.dtype.kind not in "iub" or (action < 0).any() or (action >= limit).any():
+            upto = (np.asarray(limit) - 1).tolist()
+            raise ValueError(f"expected action ids in 0..{upto}, got {action}")
         return action.astype(np.int64)
 
     def to_env(self, action: Array) -> Array:
         """Executed agent actions as actions of the space, [N, ...]."""
-        if self.spec.kind == "discrete":
-            return (action + self._start).astype(self.space.dtype)
-        unit = (action.reshape(len(action), *self._low.shape).astype(np.float64) + 1.0) / 2.0
-        values = np.clip(self._low + unit * (self._high - self._low), self._low, self._high)
         dtype = np.dtype(self.space.dtype)
-        return (np.rint(values) if dtype.kind in "iu" else values).astype(dtype)
+        if self.spec.kind != "continuous":
+            shape = self.space.shape or ()
+            return np.asarray(action.reshape(len(action), *shape) + self._start, dtype)
+        unit = (action.reshape(len(action), *self._low.shape).astype(np.float64) + 1.0) / 2.0
+        # Both ends weighted, because their difference may overflow.
+        values = np.clip(self._low * (1.0 - unit) + self._high * unit, self._low, self._high)
+        if dtype.kind not in "iub":
+            return values.astype(dtype)
+        assert isinstance(self.space, spaces.Box)
+        inner = (values > self._low) & (values < self._high)
+        # The ends themselves may not be exact in float64.
+        ends = np.where(values >= self._high, self.space.high, self.space.low)
+        return np.where(inner, np.rint(np.where(inner, values, 0)).astype(dtype), ends)
 
     def to_envs(self, action: Array) -> list[Any]:
         """Executed agent actions as one action of the space per lane."""
@@ -153,17 +101,80 @@ class ActionConverter:
         rows = range(len(batch))
         return list(batch) if self.spec.kind == "discrete" else [batch[row, ...] for row in rows]
 
+    def from_env(self, action: Any) -> Array:
+        """Actions of the space [N, ...] as agent actions; what recorded data needs."""
+        values = np.asarray(action)
+        rows = values.reshape(len(values), *self.spec.shape)
+        if self.spec.kind != "continuous":
+            ids = rows.astype(np.int64) - np.reshape(self._start, self.spec.shape or ())
+            return self.executed(ids, len(rows))
+        low, high = self._low.reshape(-1), self._high.reshape(-1)
+        width = np.where(high > low, high / 2 - low / 2, 1.0)
+        return self.executed((rows.astype(np.float64) / 2 - low / 2) / width * 2 - 1.0, len(rows))
+
+
+def _action_spec(space: Space[Any]) -> ActionSpec:
+    if isinstance(space, spaces.Discrete):
+        return ActionSpec("discrete", int(space.n))
+    if isinstance(space, spaces.MultiDiscrete):
+        sizes = tuple(int(n) for n in space.nvec.reshape(-1))
+        return ActionSpec("multi_discrete", sum(sizes), sizes)
+    if isinstance(space, spaces.MultiBinary):
+        return ActionSpec("multi_binary", int(np.prod(space.shape)))
+    if isinstance(space, spaces.Box):
+        finite = np.isfinite(space.low).all() and np.isfinite(space.high).all()
+        if finite and space.low.size:
+            return ActionSpec("continuous", int(np.prod(space.shape)))
+        raise ValueError(
+            f"expected a Box action space of at least one number, each with finite bounds, "
+            f"got {space}; bound it with gymnasium.wrappers.RescaleAction or ClipAction"
+        )
+    raise ValueError(
+        "expected a Discrete, MultiDiscrete, MultiBinary or bounded Box action space, got "
+        f"{space}; {_alternative(space)} with gymnasium.wrappers.TransformAction"
+    )
+
+
+def _alternative(space: Space[Any]) -> str:
+    """The nearest action space that works."""
+    if not isinstance(space, spaces.Dict | spaces.Tuple):
+        return "turn it into one of these"
+    parts = [part for _, part in walk(space, ())]
+    if parts and all(isinstance(part, spaces.Discrete) for part in parts):
+        sizes = [int(part.n) for part in parts if isinstance(part, spaces.Discrete)]
+        return f"offer MultiDiscrete({sizes}) instead, which holds the same choices,"
+    if parts and all(isinstance(part, spaces.Box) for part in parts):
+        count = sum(int(np.prod(part.shape or ())) for part in parts)
+        return f"offer one Box of {count} numbers instead"
+    return (
+        "discrete and continuous parts do not mix: offer one MultiDiscrete, with the continuous "
+        "parts cut into steps,"
+    )
+
 
 def check_action_mask(obs: dict[str, ObsSpec], action: ActionSpec) -> None:
     """Refuse a mask that cannot mean anything for the action space."""
+    nested = [key for key in obs if key.startswith(f"{ACTION_MASK}/")]
+    if nested:
+        raise ValueError(
+            f"expected {ACTION_MASK!r} to be one array of flags, got {', '.join(nested)}; "
+            "concatenate the flags of all dimensions"
+        )
     if ACTION_MASK not in obs:
         return
-    if action.kind != "discrete":
+    if action.kind == "continuous":
         raise ValueError(
-            f"an {ACTION_MASK!r} needs a Discrete action space, got a Box; rename the observation"
+            f"an {ACTION_MASK!r} needs a Discrete or MultiDiscrete action space, got a Box; "
+            "rename the observation"
+        )
+    if action.kind == "multi_binary":
+        raise ValueError(
+            f"an {ACTION_MASK!r} needs a Discrete or MultiDiscrete action space, got MultiBinary; "
+            f"offer MultiDiscrete([2] * {action.size}) with two flags per bit, for 0 and for 1"
         )
     if obs[ACTION_MASK].shape != (action.size,):
         raise ValueError(
-            f"expected an {ACTION_MASK!r} of shape [{action.size}], one flag per action, "
+            f"expected an {ACTION_MASK!r} of shape [{action.size}], one flag per action"
+            f"{' of every dimension' if action.sizes else ''}, "
             f"got {list(obs[ACTION_MASK].shape)}"
         )

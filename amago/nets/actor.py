@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from amago.nets.distributions import ActionDistribution, FlooredCategorical, TanhGaussian
+from amago.nets.factored import FactoredCategorical, Factors
 from amago.nets.layers import mlp
 from amago.nets.settings import HeadSettings
 from amago.types import ActionSpec
@@ -21,7 +22,9 @@ class Actor(nn.Module):
         super().__init__()
         self.action, self.num_discounts = action, num_discounts
         self.floor = settings.probability_floor
-        self.width = action.size if action.kind == "discrete" else 2 * action.size
+        self.width = 2 * action.size if action.kind == "continuous" else action.size
+        factored = action.kind in ("multi_discrete", "multi_binary")
+        self.factors = Factors(action) if factored else None
         self.trunk = mlp((state_dim, *settings.actor_hidden), activate_last=True)
         self.out = nn.Linear(settings.actor_hidden[-1], num_discounts * self.width)
 
@@ -41,8 +44,10 @@ class Actor(nn.Module):
         return self._distribution(parameters, mask)
 
     def _distribution(self, parameters: Tensor, mask: Tensor | None) -> ActionDistribution:
+        if mask is not None:
+            mask = mask.expand(parameters.shape)
+        if self.factors is not None:
+            return FactoredCategorical(self.factors, parameters, self.floor, mask)
         if self.action.kind == "discrete":
-            if mask is not None:
-                mask = mask.expand(parameters.shape)
             return FlooredCategorical(parameters, self.floor, mask)
         return TanhGaussian(parameters)

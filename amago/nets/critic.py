@@ -12,10 +12,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.nets.bins import BinnedValue, ReturnBins
 from amago.nets.distributions import ActionDistribution, FlooredCategorical
+from amago.nets.factored import Candidates, FactoredCategorical
 from amago.nets.layers import EnsembleLinear, symlog
 from amago.nets.settings import HeadSettings
-from amago.nets.value import PopArt, ScalarValue
+from amago.nets.value import PopArt, ScalarValue, Value
 from amago.types import ActionSpec
 
 
@@ -23,10 +25,10 @@ from amago.types import ActionSpec
 class ActionValues(Protocol):
     """Critics that have seen M states and can be asked about actions."""
 
-    def at(self, action: Tensor) -> ScalarValue:
+    def at(self, action: Tensor) -> Value:
         """Values of the actions [M, A] that were taken."""
 
-    def under(self, policy: ActionDistribution, num_samples: int = 1) -> ScalarValue:
+    def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
         """Expected values of a policy's actions: exact where possible, else sampled."""
 
     def detached(self) -> ActionValues:
@@ -42,8 +44,9 @@ class DiscreteCritics(nn.Module):
         super().__init__()
         self.num_critics = settings.num_critics
         self.shape = (num_discounts, action.size)
-        sizes = (state_dim, *settings.critic_hidden, num_discounts * action.size)
-        self.layers = _ensemble(settings.num_critics, sizes)
+        self.bins = _bins(settings)
+        width = num_discounts * action.size * settings.value_width
+        self.layers = _ensemble(settings, (state_dim, *settings.critic_hidden, width))
 
     def forward(
         self,
@@ -56,17 +59,19 @@ class DiscreteCritics(nn.Module):
         x = state.expand(count, -1, -1)
         for layer in hidden:
             x = F.leaky_relu_(layer(x, members))
-        table = last(x, members).view(count, len(state), *self.shape)
-        return DiscreteValues(table, popart)
+        output = last(x, members).unflatten(-1, (*self.shape, -1))
+        if self.bins is not None:
+            return BinnedDiscreteValues(output, self.bins)
+        return DiscreteValues(output[..., 0], popart)
 
     @torch.no_grad()
     def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
         """Map every output to scale·output + shift, discount by discount."""
-        _rescale(
-            self.layers[-1],
-            scale.repeat_interleave(self.shape[1]),
-            shift.repeat_interleave(self.shape[1]),
-        )
+        if self.bins is None:
+            repeats = self.shape[1]
+            _rescale(
+                self.layers[-1], scale.repeat_interleave(repeats), shift.repeat_interleave(repeats)
+            )
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,28 @@ class DiscreteValues:
         return replace(self, table=self.table.detach())
 
 
+@dataclass(frozen=True)
+class BinnedDiscreteValues:
+    table: Float[Tensor, "C M G A K"]
+    bins: ReturnBins
+
+    def at(self, action: Float[Tensor, "M A"]) -> BinnedValue:
+        index = action.argmax(-1)[None, :, None, None, None]
+        index = index.expand(*self.table.shape[:3], 1, self.table.shape[-1])
+        logits = self.table.gather(-2, index)[..., 0, :]
+        return BinnedValue(self.bins.decode(logits), self.bins, logits)
+
+    def under(self, policy: ActionDistribution, num_samples: int = 1) -> BinnedValue:
+        assert isinstance(policy, FlooredCategorical)
+        return BinnedValue((self.bins.decode(self.table) * policy.probs).sum(-1), self.bins)
+
+    def detached(self) -> ActionValues:
+        return replace(self, table=self.table.detach())
+
+
 class ContinuousCritics(nn.Module):
-    """[state, action, symlog(1/(1-γ))] → the value at that discount."""
+    """[state, action, symlog(1/(1-γ))] → the value at that discount, for every action that is
+    a vector: continuous, multi-discrete and multi-binary."""
 
     horizons: Tensor
 
@@ -100,9 +125,12 @@ class ContinuousCritics(nn.Module):
     ) -> None:
         super().__init__()
         self.state_dim, self.num_critics = state_dim, settings.num_critics
-        # Each discount has output weights of its own, so that PopArt can rescale it alone.
-        sizes = (state_dim + action.size + 1, *settings.critic_hidden, len(discounts))
-        self.layers = _ensemble(settings.num_critics, sizes)
+        self.bins = _bins(settings)
+        # Each discount has output weights of its own, so that PopArt can rescale it alone;
+        # bins have one scale for all.
+        width = len(discounts) if self.bins is None else settings.value_width
+        sizes = (state_dim + action.size + 1, *settings.critic_hidden, width)
+        self.layers = _ensemble(settings, sizes)
         horizons = 1.0 / (1.0 - torch.tensor(discounts, dtype=torch.float64))
         self.register_buffer("horizons", symlog(horizons).float())
 
@@ -120,8 +148,11 @@ class ContinuousCritics(nn.Module):
         action: Float[Tensor, "M G A"],
         members: Int[Tensor, " chosen"] | None,
         detach: bool,
-    ) -> Float[Tensor, "C M G"]:
-        """The state's share of the first layer is the same for all discounts: once is enough."""
+    ) -> Float[Tensor, "C M G *bins"]:
+        """Outputs at actions: values, or logits of their bins.
+
+        The state's share of the first layer is the same for all discounts: once is enough.
+        """
         first, *hidden, last = self.layers
         assert isinstance(first, EnsembleLinear)
         weight, bias = first.parameters_of(members, detach)
@@ -135,6 +166,9 @@ class ContinuousCritics(nn.Module):
         x = F.leaky_relu_(from_rest.view(*shape, -1) + from_state[:, :, None]).flatten(1, 2)
         for layer in hidden:
             x = F.leaky_relu_(layer(x, members, detach))
+        if self.bins is not None:
+            logits: Tensor = last(x, members, detach).view(*shape, -1)
+            return logits
         # Every discount's column is computed for every row and the diagonal kept: a few columns
         # more of one matrix product cost less than a gathered product per discount.
         square = last(x, members, detach).view(*shape, shape[-1])
@@ -144,7 +178,8 @@ class ContinuousCritics(nn.Module):
     @torch.no_grad()
     def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
         """Map every output to scale·output + shift, discount by discount."""
-        _rescale(self.layers[-1], scale, shift)
+        if self.bins is None:
+            _rescale(self.layers[-1], scale, shift)
 
 
 @dataclass(frozen=True)
@@ -155,19 +190,36 @@ class ContinuousValues:
     members: Int[Tensor, " chosen"] | None
     detach: bool
 
-    def at(self, action: Float[Tensor, "M A"]) -> ScalarValue:
+    def at(self, action: Float[Tensor, "M A"]) -> Value:
         tiled = action[:, None].expand(-1, len(self.critics.horizons), -1)
         return self._value(tiled)
 
-    def under(self, policy: ActionDistribution, num_samples: int = 1) -> ScalarValue:
-        outputs = [self._value(policy.sample()).normalised for _ in range(num_samples)]
-        return ScalarValue(torch.stack(outputs).mean(0), self.popart)
+    def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
+        sample = self._over_candidates if isinstance(policy, FactoredCategorical) else self._sample
+        values = [sample(policy) for _ in range(num_samples)]
+        return values[0].with_linear(torch.stack([value.linear for value in values]).mean(0))
 
     def detached(self) -> ActionValues:
         return replace(self, state=self.state.detach(), detach=True)
 
-    def _value(self, action: Float[Tensor, "M G A"]) -> ScalarValue:
+    def _sample(self, policy: ActionDistribution) -> Value:
+        """One reparameterised action."""
+        return self._value(policy.sample())
+
+    def _over_candidates(self, policy: ActionDistribution) -> Value:
+        """Every value of one random dimension; gradients reach the probabilities alone."""
+        assert isinstance(policy, FactoredCategorical)
+        candidates = Candidates(policy)
+        with torch.no_grad():
+            values = [self._value(candidates.action(k)) for k in range(len(candidates))]
+        outputs = torch.stack([value.linear for value in values])
+        return values[0].with_linear(candidates.expectation(outputs))
+
+    def _value(self, action: Float[Tensor, "M G A"]) -> Value:
         output = self.critics.value(self.state, action, self.members, self.detach)
+        bins = self.critics.bins
+        if bins is not None:
+            return BinnedValue(bins.decode(output), bins, output)
         return ScalarValue(output, self.popart)
 
 
@@ -186,7 +238,16 @@ def _rescale(layer: nn.Module, scale: Tensor, shift: Tensor) -> None:
     layer.bias.mul_(scale).add_(shift)
 
 
-def _ensemble(members: int, sizes: Sequence[int]) -> nn.ModuleList:
-    return nn.ModuleList(
-        EnsembleLinear(members, size_in, size_out) for size_in, size_out in pairwise(sizes)
-    )
+def _bins(settings: HeadSettings) -> ReturnBins | None:
+    if settings.critic == "scalar":
+        return None
+    return ReturnBins(settings.critic, settings.value_width, settings.return_limits)
+
+
+def _ensemble(settings: HeadSettings, sizes: Sequence[int]) -> nn.ModuleList:
+    layers = [EnsembleLinear(settings.num_critics, *pair) for pair in pairwise(sizes)]
+    if settings.critic != "scalar":
+        # Equal bins mean a return of 0; random ones would mean a return of any size.
+        nn.init.zeros_(layers[-1].weight)
+        nn.init.zeros_(layers[-1].bias)
+    return nn.ModuleList(layers)

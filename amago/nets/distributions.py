@@ -17,7 +17,7 @@ ACTION_CLAMP = 0.99
 
 @runtime_checkable
 class ActionDistribution(Protocol):
-    """Rows of `prev_action` are its samples: one-hots, or vectors in [-1, 1]."""
+    """Rows of `prev_action` are its samples: one-hots, bits, or vectors in [-1, 1]."""
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor: ...
 
@@ -45,10 +45,7 @@ class FlooredCategorical:
                 self.probs = (1.0 - size * floor) * self.probs + floor
         else:
             # A row that allows nothing cannot be obeyed: it counts as all allowed.
-            allowed = mask | ~mask.any(-1, keepdim=True)
-            soft = torch.softmax(logits.masked_fill(~allowed, -torch.inf), -1)
-            count = allowed.sum(-1, keepdim=True)
-            self.probs = torch.where(allowed, (1.0 - count * floor) * soft + floor, 0.0)
+            self.probs = floored_probabilities(logits, floor, mask | ~mask.any(-1, keepdim=True))
         self._logits = logits if mask is None and not floor else None
         self._log_probs: Tensor | None = None
 
@@ -62,14 +59,7 @@ class FlooredCategorical:
         return self._log_probs
 
     def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
-        cumulative = self.probs.detach().cumsum(-1)
-        uniform = torch.rand(
-            cumulative.shape[:-1], generator=generator, dtype=cumulative.dtype,
-            device=cumulative.device,
-        )  # fmt: skip
-        # Scaling by the last entry keeps rounding from choosing an action past the end.
-        index = (cumulative <= (uniform * cumulative[..., -1])[..., None]).sum(-1)
-        return F.one_hot(index, self.probs.shape[-1]).to(self.probs.dtype)
+        return categorical_sample(self.probs, generator)
 
     def mode(self) -> Float[Tensor, "*rows A"]:
         return F.one_hot(self.probs.argmax(-1), self.probs.shape[-1]).to(self.probs.dtype)
@@ -79,6 +69,31 @@ class FlooredCategorical:
 
     def entropy(self) -> Float[Tensor, "*rows"]:
         return -(self.probs * self.log_probs()).sum(-1)
+
+
+def floored_probabilities(
+    logits: Float[Tensor, "*rows A"],
+    floor: float | Tensor,
+    allowed: Bool[Tensor, "*rows A"],
+) -> Float[Tensor, "*rows A"]:
+    """(1 - n·f)·softmax + f over the n allowed actions, at least one in every row."""
+    soft = torch.softmax(logits.masked_fill(~allowed, -torch.inf), -1)
+    count = allowed.sum(-1, keepdim=True)
+    return torch.where(allowed, (1.0 - count * floor) * soft + floor, 0.0)
+
+
+def categorical_sample(
+    probs: Float[Tensor, "*rows A"], generator: torch.Generator | None = None
+) -> Float[Tensor, "*rows A"]:
+    """One-hot samples; an action of probability 0 is never drawn."""
+    cumulative = probs.detach().cumsum(-1)
+    uniform = torch.rand(
+        cumulative.shape[:-1], generator=generator, dtype=cumulative.dtype,
+        device=cumulative.device,
+    )  # fmt: skip
+    # Scaling by the last entry keeps rounding from choosing an action past the end.
+    index = (cumulative <= (uniform * cumulative[..., -1])[..., None]).sum(-1)
+    return F.one_hot(index, probs.shape[-1]).to(probs.dtype)
 
 
 class TanhGaussian:

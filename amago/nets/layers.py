@@ -106,3 +106,8 @@ class EnsembleLinear(nn.Module):
 def symlog(x: Tensor) -> Tensor:
     """sign(x)·log(1 + |x|): keeps huge and tiny numbers on one scale."""
     return torch.sign(x) * torch.log1p(torch.abs(x))
+
+
+def symexp(x: Tensor) -> Tensor:
+    """The inverse of symlog."""
+    return torch.sign(x) * torch.expm1(torch.abs(x))

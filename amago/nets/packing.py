@@ -58,6 +58,12 @@ class Packing:
             return _batched(x, self.shape)[:, 1:].flatten(0, 1)
         return take(x, self._inner[1])
 
+    def last_rows(self) -> Bool[Tensor, " M"]:
+        """Which rows are the last of their sequence."""
+        flags = torch.zeros(len(self), dtype=torch.bool)
+        flags[torch.tensor(self.lengths).cumsum(0) - 1] = True
+        return flags.to(self._device)
+
     @property
     def _inner(self) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"]]:
         if not hasattr(self, "_edges"):

@@ -18,10 +18,26 @@ class EncoderSettings:
     """Layer widths; the last one is the size of an encoded row."""
     normalize: bool = True
     """Put real-valued features through a running normaliser."""
+    cnn: Literal["small", "residual"] = "small"
+    """Trunk for images: strided convolutions, or IMPALA's residual blocks."""
+    cnn_channels: tuple[int, ...] = (16, 32, 32)
+    """Channels after each halving of an image; the last width serves all further halvings."""
+    image_features: int = 64
+    """Features that an image contributes to a row."""
+    random_shift: int = 4
+    """Pixels by which training moves images at random (a sixteenth of their side at most);
+    0 switches it off. Acting never does it."""
+    embedding_dim: int = 8
+    """Numbers per id where one-hots would be too wide: texts, large grids, many categories."""
 
     def __post_init__(self) -> None:
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"--encoder.hidden takes widths of at least 1, got {self.hidden}")
+        for name in ("hidden", "cnn_channels"):
+            if not getattr(self, name) or min(getattr(self, name)) < 1:
+                raise ValueError(
+                    f"{flag('encoder', name)} takes widths of at least 1, got {getattr(self, name)}"
+                )
+        at_least(1, self, "encoder", "image_features", "embedding_dim")
+        at_least(0, self, "encoder", "random_shift")
 
 
 @dataclass(frozen=True)
@@ -105,8 +121,15 @@ class HeadSettings:
     """Critics in the ensemble."""
     probability_floor: float = 1e-3
     """Least probability of an allowed discrete action (at most .1/A)."""
+    critic: Literal["scalar", "two_hot", "hl_gauss"] = "scalar"
+    """How critics represent a value: one number, or a distribution over bins of return, whose
+    targets are the two nearest bins or a Gaussian around the return."""
+    bins: int = 101
+    """Bins of a classification critic, evenly spaced in symlog(return)."""
+    return_limits: tuple[float, float] = (-20_000.0, 20_000.0)
+    """Least and greatest return of the bins, after --agent.reward-scale."""
     popart: bool = True
-    """Learn values on a normalised scale that follows the targets (PopArt)."""
+    """Learn scalar values on a normalised scale that follows the targets (PopArt)."""
     popart_rate: float = 5e-4
     """Step of PopArt's averages."""
 
@@ -117,6 +140,17 @@ class HeadSettings:
                     f"{flag('heads', name)} takes widths of at least 1, got {getattr(self, name)}"
                 )
         at_least(1, self, "heads", "num_critics")
+        at_least(2, self, "heads", "bins")
+        if not self.return_limits[0] < self.return_limits[1]:
+            raise ValueError(
+                "--heads.return-limits takes the least return, then a greater one, "
+                f"got {self.return_limits}"
+            )
         at_least(0, self, "heads", "probability_floor")
         if not 0.0 < self.popart_rate <= 1.0:
             raise ValueError(f"--heads.popart-rate must be in (0, 1], got {self.popart_rate}")
+
+    @property
+    def value_width(self) -> int:
+        """Outputs that represent one value."""
+        return 1 if self.critic == "scalar" else self.bins

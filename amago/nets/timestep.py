@@ -11,8 +11,14 @@ from torch import Tensor, nn
 
 from amago.nets.layers import mlp
 from amago.nets.normalize import RunningNormalizer
+from amago.nets.pixels import ImageEncoder
 from amago.nets.settings import EncoderSettings
-from amago.types import EnvSpec
+from amago.types import EnvSpec, ObsSpec
+
+ONE_HOT_LIMIT = 1024
+"""Ids of one observation that would be wider than this as one-hots are embedded instead."""
+GRID_SIDE = 16
+"""Grids of ids with both sides from here on go through a convolutional trunk."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +45,31 @@ class TimestepEncoder(nn.Module):
 
 
 class MLPEncoder(TimestepEncoder):
-    """Normalised reals, one-hot categories, masks, the previous action and reward, `first`
-    and time/horizon, through an MLP with a LayerNorm on its output."""
+    """Normalised reals, one-hot or embedded categories, masks, features of images, the previous
+    action and reward, `first` and time/horizon, through an MLP with a LayerNorm on its output."""
 
     def __init__(self, spec: EnvSpec, settings: EncoderSettings) -> None:
         super().__init__()
         self.spec = spec
         self.keys = sorted(spec.obs)
-        sizes = {"real": 1, "category": 0, "mask": 0}  # prev_reward is a real feature
+        self.routes = {key: _route(item) for key, item in spec.obs.items()}
+        width = 0
+        reals = 1  # prev_reward is a real feature
+        self.trunks, self.embeddings = nn.ModuleDict(), nn.ModuleDict()
         for key in self.keys:
             item = spec.obs[key]
-            width = item.size if item.kind == "category" else 1
-            sizes[item.kind] += width * _count(item.shape)
-        self.normalizer = RunningNormalizer(sizes["real"]) if settings.normalize else None
+            count, route = _count(item.shape), self.routes[key]
+            reals += count if route == "real" else 0
+            width += {"flag": count, "one_hot": count * item.size}.get(route, 0)
+            if route == "embed":
+                self.embeddings[_name(key)] = nn.Embedding(item.size, settings.embedding_dim)
+                width += count * settings.embedding_dim
+            elif route == "trunk":
+                self.trunks[_name(key)] = trunk = ImageEncoder(item, settings)
+                width += trunk.output_dim
+        self.normalizer = RunningNormalizer(reals) if settings.normalize else None
         with_time = spec.horizon is not None
-        size_in = sum(sizes.values()) + spec.action.size + 1 + with_time
+        size_in = reals + width + spec.action.size + 1 + with_time
         self.net = mlp((size_in, *settings.hidden))
         self.norm = nn.LayerNorm(settings.hidden[-1])
         self.output_dim = settings.hidden[-1]
@@ -65,13 +81,11 @@ class MLPEncoder(TimestepEncoder):
     def forward(self, rows: Rows) -> Float[Tensor, "M E"]:
         reals = self._reals(rows)
         features = [reals if self.normalizer is None else self.normalizer(reals)]
-        for key in self.keys:
-            item = self.spec.obs[key]
-            if item.kind == "category":
-                hot = F.one_hot(rows.obs[key].long(), item.size)
-                features.append(hot.flatten(1).to(reals.dtype))
-            elif item.kind == "mask":
-                features.append(rows.obs[key].flatten(1).to(reals.dtype))
+        features += [
+            self._feature(key, rows.obs[key], reals.dtype)
+            for key in self.keys
+            if self.routes[key] != "real"
+        ]
         features.append(rows.prev_action)
         features.append(rows.first.to(reals.dtype)[:, None])
         if self.spec.horizon is not None:
@@ -79,14 +93,43 @@ class MLPEncoder(TimestepEncoder):
         encoded: Tensor = self.norm(self.net(torch.cat(features, -1)))
         return encoded
 
+    def _feature(self, key: str, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
+        route = self.routes[key]
+        if route == "flag":
+            return values.flatten(1).to(dtype)
+        if route == "one_hot":
+            hot = F.one_hot(values.long(), self.spec.obs[key].size)
+            return hot.flatten(1).to(dtype)
+        if route == "embed":
+            embedded: Tensor = self.embeddings[_name(key)](values.long())
+            return embedded.flatten(1)
+        features: Tensor = self.trunks[_name(key)](values, dtype)
+        return features
+
     def _reals(self, rows: Rows) -> Float[Tensor, "M F"]:
         dtype = rows.prev_reward.dtype
         reals = [
-            rows.obs[key].flatten(1).to(dtype)
-            for key in self.keys
-            if self.spec.obs[key].kind == "real"
+            rows.obs[key].flatten(1).to(dtype) for key in self.keys if self.routes[key] == "real"
         ]
         return torch.cat([*reals, rows.prev_reward[:, None]], -1)
+
+
+def _route(item: ObsSpec) -> str:
+    """How one array of an observation enters the network."""
+    if item.kind in ("real", "mask"):
+        return {"real": "real", "mask": "flag"}[item.kind]
+    if item.kind == "image":
+        return "trunk"
+    if len(item.shape) in (2, 3):
+        sides = [size for axis, size in enumerate(item.shape) if axis != item.channels_axis]
+        if min(sides) >= GRID_SIDE:
+            return "trunk"
+    return "one_hot" if _count(item.shape) * item.size <= ONE_HOT_LIMIT else "embed"
+
+
+def _name(key: str) -> str:
+    """A key as a module may be called, whatever attributes modules have."""
+    return "obs/" + key.replace(".", "·")
 
 
 def _count(shape: tuple[int, ...]) -> int:

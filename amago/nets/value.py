@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -72,6 +73,29 @@ class PopArt(nn.Module):
         return normalised * std.to(normalised.dtype) + mean.to(normalised.dtype)
 
 
+@runtime_checkable
+class Value(Protocol):
+    """What the learning rule knows of values, whichever way critics represent them."""
+
+    @property
+    def normalised(self) -> Tensor:
+        """[C, M, G] on a scale of order 1, for the actor and the filter."""
+
+    @property
+    def raw(self) -> Tensor:
+        """[C, M, G] on the scale of the rewards."""
+
+    @property
+    def linear(self) -> Tensor:
+        """[C, M, G] on a scale where a mean over actions is a mean of values."""
+
+    def with_linear(self, linear: Tensor) -> Value:
+        """The same kind of value with other predictions."""
+
+    def loss(self, target: Tensor) -> Tensor:
+        """[C, M, G], on the value's own scale."""
+
+
 @dataclass(frozen=True)
 class ScalarValue:
     """Predictions [C, M, G] on PopArt's scale of now: read it before the statistics move."""
@@ -82,6 +106,13 @@ class ScalarValue:
     @property
     def raw(self) -> Float[Tensor, "C M G"]:
         return self.popart.denormalise(self.normalised)
+
+    @property
+    def linear(self) -> Float[Tensor, "C M G"]:
+        return self.normalised
+
+    def with_linear(self, linear: Float[Tensor, "C M G"]) -> ScalarValue:
+        return ScalarValue(linear, self.popart)
 
     def loss(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "C M G"]:
         """Squared error on the normalised scale [AMAGO eq. 2]."""

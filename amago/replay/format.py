@@ -33,6 +33,8 @@ def spaces_of(spec: EnvSpec) -> str:
     """The observation and action spaces of a spec, and its goals if it has any, as JSON."""
     spaces: dict[str, Any] = {"obs": {key: asdict(value) for key, value in spec.obs.items()}}
     spaces["action"] = asdict(spec.action)
+    if not spec.action.sizes:
+        del spaces["action"]["sizes"]  # stores older than multi-discrete actions do not have it
     if spec.goals is not None:
         spaces["goals"] = asdict(spec.goals)
     return json.dumps(spaces, sort_keys=True)

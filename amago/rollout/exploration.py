@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from amago.rollout.random_policy import random_allowed
+from amago.rollout.random_policy import random_actions
 from amago.rollout.settings import ExplorationSettings
-from amago.types import ACTION_MASK, Array, EnvSpec, Timestep
+from amago.types import Array, EnvSpec, Timestep
 
 EDGE_STEPS = 3
 """kind "ends": the last steps of a rollout that keep the annealed noise."""
@@ -65,11 +65,7 @@ class Exploration:
             noise = self.rng.standard_normal(action.shape, dtype=np.float32)
             noisy: Array = action + epsilon[:, None].astype(np.float32) * noise
             return noisy.clip(-1.0, 1.0)
-        explore = self.rng.random(len(action)) < epsilon
-        return np.where(explore, self._random_allowed(rows), action)
-
-    def _random_allowed(self, rows: Timestep) -> Array:
-        mask = rows.obs.get(ACTION_MASK)
-        if mask is None:
-            return self.rng.integers(self.spec.action.size, size=len(rows))
-        return random_allowed(self.rng, mask)
+        # Every dimension of a factored action explores by itself.
+        draws = self.rng.random(action.shape)
+        explore = draws < epsilon.reshape(-1, *[1] * (action.ndim - 1))
+        return np.where(explore, random_actions(self.rng, self.spec.action, rows), action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from amago.types import ACTION_MASK, Array, EnvSpec, Timestep
+from amago.types import ACTION_MASK, ActionSpec, Array, EnvSpec, Timestep
 
 
 def random_allowed(rng: np.random.Generator, mask: Array) -> Array:
@@ -13,6 +13,23 @@ def random_allowed(rng: np.random.Generator, mask: Array) -> Array:
     allowed = allowed | ~allowed.any(-1, keepdims=True)
     chosen: Array = np.argmax(rng.random(allowed.shape) * allowed, -1)
     return chosen
+
+
+def random_actions(rng: np.random.Generator, action: ActionSpec, rows: Timestep) -> Array:
+    """One agent action per row, uniform over what its mask allows."""
+    count, mask = len(rows), rows.obs.get(ACTION_MASK)
+    if action.kind == "continuous":
+        return rng.uniform(-1.0, 1.0, (count, action.size)).astype(np.float32)
+    if action.kind == "multi_binary":
+        return rng.integers(2, size=(count, action.size))
+    if action.kind == "discrete":
+        if mask is None:
+            return rng.integers(action.size, size=count)
+        return random_allowed(rng, mask)
+    if mask is None:
+        return rng.integers(action.sizes, size=(count, len(action.sizes)))
+    parts = np.split(mask, np.cumsum(action.sizes)[:-1], -1)
+    return np.stack([random_allowed(rng, part) for part in parts], -1)
 
 
 class RandomPolicy:
@@ -25,12 +42,4 @@ class RandomPolicy:
         return None
 
     def act(self, timestep: Timestep, state: None) -> tuple[Array, None]:
-        count, size = len(timestep), self.action.size
-        mask = timestep.obs.get(ACTION_MASK)
-        if self.action.kind == "continuous":
-            action: Array = self.rng.uniform(-1.0, 1.0, (count, size)).astype(np.float32)
-        elif mask is None:
-            action = self.rng.integers(size, size=count)
-        else:
-            action = random_allowed(self.rng, mask)
-        return action, None
+        return random_actions(self.rng, self.action, timestep), None

@@ -132,8 +132,8 @@ class Recorder:
             self._arrays = {n: _grown(old, 2 * capacity) for n, old in self._arrays.items()}
 
     def _empty(self, name: str, value: Array, capacity: int) -> Array:
-        one_hot = name == "prev_action" and self.spec.action.kind == "discrete"
-        dtype = np.uint8 if one_hot else _COMPACT.get(name, value.dtype)
+        flags = name == "prev_action" and self.spec.action.kind != "continuous"
+        dtype = np.uint8 if flags else _COMPACT.get(name, value.dtype)
         return np.empty((len(self.tasks), capacity, *value.shape[1:]), dtype)
 
 

@@ -11,10 +11,13 @@ import numpy as np
 from amago.envs.instructions import INSTRUCTION, report
 from amago.envs.spaces import BARE_KEY
 from amago.envs.tasks.base import Task
+from amago.envs.tasks.bit_recall import BitRecall
 from amago.envs.tasks.dark_key_door import DarkKeyDoor
 from amago.envs.tasks.goal_task import GoalTask
+from amago.envs.tasks.masked_recall import MaskedRecall
 from amago.envs.tasks.maze_runner import MazeRunner
 from amago.envs.tasks.package_delivery import PackageDelivery
+from amago.envs.tasks.pixel_recall import PixelRecall
 from amago.envs.tasks.t_maze import TMaze
 from amago.envs.tasks.wind import Wind
 from amago.types import Array
@@ -26,6 +29,9 @@ TASKS: dict[str, tuple[type[Task], dict[str, Any]]] = {
     "amago/Wind-v0": (Wind, {}),
     "amago/PackageDelivery-v0": (PackageDelivery, {}),
     "amago/MazeRunner-v0": (MazeRunner, {}),
+    "amago/MaskedRecall-v0": (MaskedRecall, {}),
+    "amago/BitRecall-v0": (BitRecall, {}),
+    "amago/PixelRecall-v0": (PixelRecall, {}),
 }
 """Class and fixed arguments of every native task."""
 
@@ -48,7 +54,7 @@ def make_task(task_id: str, **kwargs: Any) -> Task:
     return cls(**fixed, **kwargs)
 
 
-class TaskEnv(gym.Env[Array, Any]):
+class TaskEnv(gym.Env[Any, Any]):
     """One lane of a native task.
 
     `reset(seed=s)` enters the world of seed s; without a seed the world is drawn anew, or
@@ -72,7 +78,7 @@ class TaskEnv(gym.Env[Array, Any]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         keep = bool(options and options.get("same_world")) and self._world_seed is not None
         if seed is not None:
@@ -89,7 +95,7 @@ class TaskEnv(gym.Env[Array, Any]):
             self.task.instruct(0, asked)
         return self._observe(), self._goal_info()
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         reward, terminated, first, success = self.task.step(np.asarray(action)[None])
         info: dict[str, Any] = {"first": bool(first[0]), "success": bool(success[0])}
         info |= self._goal_info()
@@ -105,6 +111,6 @@ class TaskEnv(gym.Env[Array, Any]):
         asked = task.instruction[0, : task.num_goals[0]]
         return report(asked, int(task.progress[0]), task.achieved[1])
 
-    def _observe(self) -> Array:
-        row: Array = self.task.observe()[BARE_KEY][0]
-        return row
+    def _observe(self) -> Any:
+        rows = {key: values[0] for key, values in self.task.observe().items()}
+        return rows if isinstance(self.observation_space, gym.spaces.Dict) else rows[BARE_KEY]

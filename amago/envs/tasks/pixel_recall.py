@@ -1,0 +1,67 @@
+"""Pixel recall: a coloured frame, later four coloured corners, one of which to choose."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium import spaces
+
+from amago.envs.spaces import BARE_KEY
+from amago.envs.tasks.base import check_at_least
+from amago.envs.tasks.recall import Recall
+from amago.types import Array
+
+COLOURS = np.array([[220, 60, 50], [60, 170, 80], [60, 100, 210], [235, 190, 50]], np.uint8)
+_CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
+
+
+class PixelRecall(Recall):
+    """Frames [size, size, 3]. A cue is a square of one of four colours at a random place; the
+    question shows all four colours, one per corner, in random order, and the answer is the
+    corner with the cue's colour. Grey specks move in between."""
+
+    def __init__(self, size: int = 16, delay: int = 3, rounds: int = 4) -> None:
+        check_at_least(16, size=size)
+        super().__init__(1, delay, rounds)
+        self.size = size
+        self.cue_shape = (3,)  # colour, row, column
+        self.observation_space = spaces.Box(0, 255, (size, size, 3), np.uint8)
+        self.action_space = spaces.Discrete(4)
+
+    def allocate(self, num_lanes: int) -> None:
+        super().allocate(num_lanes)
+        self.corners = np.zeros((num_lanes, self.rounds, 4), np.int64)
+        self.specks = np.zeros((num_lanes, self.horizon + 1, 2), np.int64)
+
+    def draw_world(self, lane: int, rng: np.random.Generator) -> None:
+        count = (self.rounds, self.length)
+        self.cues[lane, ..., 0] = rng.integers(4, size=count)
+        self.cues[lane, ..., 1:] = rng.integers(self.size - self.size // 3, size=(*count, 2))
+        self.corners[lane] = rng.permuted(np.tile(np.arange(4), (self.rounds, 1)), axis=1)
+        self.specks[lane] = rng.integers(self.size, size=self.specks[lane].shape)
+
+    def observe(self) -> dict[str, Array]:
+        cue, showing, asking = self.current_cues()
+        number, side = np.minimum(self.phase[0], self.rounds - 1), self.size // 3
+        frames = np.full((self.num_lanes, self.size, self.size, 3), 20, np.uint8)
+        at = self.specks[self._lanes, np.minimum(self.time, self.horizon)]
+        frames[self._lanes, at[:, 0], at[:, 1]] = 128
+        for lane in np.flatnonzero(showing):
+            colour, row, column = cue[lane]
+            frames[lane, row : row + side, column : column + side] = COLOURS[colour]
+        far = self.size - side
+        for corner, (down, right) in enumerate(_CORNERS):
+            colours = COLOURS[self.corners[self._lanes, number, corner]]
+            patch = frames[:, down * far :, right * far :][:, :side, :side]
+            patch[asking] = colours[asking, None, None]
+        return {BARE_KEY: frames}
+
+    def score(self, action: Array, cue: Array) -> Array:
+        number = np.minimum(self.phase[0], self.rounds - 1)
+        right: Array = self.corners[self._lanes, number, action] == cue[:, 0]
+        return right.astype(np.float64)
+
+    def render(self, lane: int) -> Array:
+        """The frame itself, enlarged."""
+        frame: Array = self.observe()[BARE_KEY][lane]
+        factor = max(1, 224 // self.size)
+        return frame.repeat(factor, axis=0).repeat(factor, axis=1)

@@ -1,0 +1,97 @@
+"""Values as a distribution over bins of return: classification in place of regression.
+
+The bins are evenly spaced in symlog, so that rewards of very different sizes get the same
+resolution, and the loss is a cross-entropy, whose gradient does not grow with the return.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from amago.nets.layers import symexp, symlog
+
+SMOOTHING = 0.75
+"""HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
+
+
+class ReturnBins(nn.Module):
+    """How a return becomes probabilities of K bins, and what return probabilities stand for.
+
+    two_hot: the two bins around the return share it, linearly in the return itself, so that
+    the mean over random targets is exact. hl_gauss: a Gaussian around symlog(return),
+    integrated over every bin.
+    """
+
+    centres: Tensor
+    values: Tensor
+
+    def __init__(
+        self, kind: Literal["two_hot", "hl_gauss"], count: int, limits: tuple[float, float]
+    ) -> None:
+        super().__init__()
+        self.kind, self.count = kind, count
+        low, high = symlog(torch.tensor(limits, dtype=torch.float64)).tolist()
+        centres = torch.linspace(low, high, count, dtype=torch.float64)
+        self.width = (high - low) / (count - 1)
+        self.register_buffer("centres", centres, persistent=False)
+        self.register_buffer("values", symexp(centres), persistent=False)
+        if kind == "hl_gauss":
+            # A smoothed target spreads over bins whose returns grow exponentially: read with
+            # the centres themselves it would come out too large, and bootstrapping would
+            # compound that. These values make every centre come out as it went in.
+            self.values = torch.linalg.solve(self.encode(self.values), self.values)
+
+    def encode(self, target: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows K"]:
+        """Probabilities of the bins; returns beyond the limits count as the limits."""
+        target = target.double()
+        if self.kind == "two_hot":
+            target = target.clamp(float(self.values[0]), float(self.values[-1]))
+            upper = torch.bucketize(target, self.values).clamp(1, self.count - 1)
+            below, above = self.values[upper - 1], self.values[upper]
+            share = ((target - below) / (above - below))[..., None]
+            hot = F.one_hot(upper, self.count).double()
+            return share * hot + (1.0 - share) * hot.roll(-1, -1)
+        z = symlog(target).clamp(float(self.centres[0]), float(self.centres[-1]))[..., None]
+        start = self.centres[:1] - self.width / 2
+        edges = torch.cat((start, self.centres + self.width / 2))
+        below_edge = torch.erf((edges - z) / (SMOOTHING * self.width * math.sqrt(2.0)))
+        mass = below_edge.diff(dim=-1)
+        return mass / mass.sum(-1, keepdim=True)
+
+    def decode(self, logits: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows"]:
+        """The mean return of a distribution."""
+        return torch.softmax(logits, -1) @ self.values.to(logits.dtype)
+
+
+@dataclass(frozen=True)
+class BinnedValue:
+    """Predictions [C, M, G] that may still know the distributions they are the means of."""
+
+    raw: Float[Tensor, "C M G"]
+    bins: ReturnBins
+    logits: Float[Tensor, "C M G K"] | None = None
+
+    @property
+    def normalised(self) -> Float[Tensor, "C M G"]:
+        """On the scale of symlog: the actor then weighs relative gains, task by task."""
+        return symlog(self.raw)
+
+    @property
+    def linear(self) -> Float[Tensor, "C M G"]:
+        return self.raw
+
+    def with_linear(self, linear: Float[Tensor, "C M G"]) -> BinnedValue:
+        return BinnedValue(linear, self.bins)
+
+    def loss(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "C M G"]:
+        """Cross-entropy with the target's bins."""
+        assert self.logits is not None, "a mean over actions has no distribution"
+        want = self.bins.encode(target).to(self.logits.dtype)
+        return -(want * torch.log_softmax(self.logits, -1)).sum(-1)

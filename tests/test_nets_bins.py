@@ -1,0 +1,155 @@
+"""Classification critics: encodings, means, losses, and the same update as with scalars."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from test_agent_helpers import predictable_samples, random_batch, tiny_config, tiny_learner
+from test_agent_helpers import tiny_spec as spec_of
+
+from amago.agent.agent import Agent
+from amago.nets.bins import BinnedValue, ReturnBins
+from amago.nets.settings import HeadSettings
+
+KINDS = ["two_hot", "hl_gauss"]
+LIMITS = (-20_000.0, 20_000.0)
+
+
+def logits_of(probabilities):
+    return probabilities.clamp(min=1e-300).log()
+
+
+@pytest.mark.parametrize("limits", [LIMITS, (-1.0, 50.0)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_encodings_are_distributions_that_decode_to_their_return(kind, limits):
+    bins = ReturnBins(kind, 101, limits)
+    low, high = limits
+    returns = torch.tensor([low, 0.6 * low, -1.0, 0.0, 0.1, 1.0, 7.3, 0.7 * high, high]).double()
+    returns = returns.clamp(low, high)
+    coded = bins.encode(returns)
+    assert bool((coded >= 0).all())
+    torch.testing.assert_close(coded.sum(-1), torch.ones(9).double())
+    got = bins.decode(logits_of(coded))
+    # Between centres HL-Gauss is right to a small part of a bin's width.
+    tolerance = 1e-9 if kind == "two_hot" else 0.01
+    np.testing.assert_allclose(got.numpy(), returns.numpy(), rtol=tolerance, atol=tolerance * 2)
+    np.testing.assert_allclose(
+        bins.decode(logits_of(bins.encode(torch.tensor([low * 9, high * 9])))).numpy(),
+        limits, rtol=1e-6,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_centres_come_out_as_they_went_in_and_means_of_targets_are_preserved(kind):
+    """The mean over random targets is what a critic converges to; bias would compound."""
+    bins = ReturnBins(kind, 65, LIMITS)
+    centres = torch.sign(bins.centres) * torch.expm1(bins.centres.abs())
+    got = bins.decode(logits_of(bins.encode(centres)))
+    np.testing.assert_allclose(got.numpy(), centres.numpy(), rtol=1e-6, atol=1e-6)
+    pair = centres[[35, 60]]
+    mixed = bins.encode(pair).mean(0)
+    assert float(bins.decode(logits_of(mixed))) == pytest.approx(float(pair.mean()), rel=1e-6)
+
+
+def test_two_hot_shares_a_return_between_its_neighbours():
+    bins = ReturnBins("two_hot", 3, (-math.expm1(2.0), math.expm1(2.0)))
+    high = math.expm1(2.0)
+    coded = bins.encode(torch.tensor([0.25 * high, -high, 0.0, high]).double())
+    want = [[0, 0.75, 0.25], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    np.testing.assert_allclose(coded.numpy(), want, atol=1e-12)
+
+
+def test_hl_gauss_is_a_gaussian_integrated_over_bins():
+    bins = ReturnBins("hl_gauss", 41, (-math.expm1(4.0), math.expm1(4.0)))
+    y = 3.0
+    z, width = math.log1p(y), 0.2
+    sigma = 0.75 * width
+
+    def below(x):
+        return 0.5 * (1 + math.erf((x - z) / (sigma * math.sqrt(2))))
+
+    edges = [-4 + width * (k - 0.5) for k in range(42)]
+    want = [below(b) - below(a) for a, b in itertools.pairwise(edges)]
+    got = bins.encode(torch.tensor([y]).double())[0]
+    np.testing.assert_allclose(got.numpy(), np.array(want) / sum(want), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_is_a_cross_entropy_and_least_at_the_target(kind):
+    bins = ReturnBins(kind, 21, (-100.0, 100.0))
+    target = torch.tensor([[3.0, -40.0]], dtype=torch.float64)
+    torch.manual_seed(0)
+    logits = torch.randn(2, 1, 2, 21, dtype=torch.float64)
+    value = BinnedValue(bins.decode(logits), bins, logits)
+    want = bins.encode(target)[0]
+    for c in range(2):
+        for g in range(2):
+            x = logits[c, 0, g]
+            slow = sum(
+                float(want[g, k]) * (math.log(float(x.exp().sum())) - float(x[k]))
+                for k in range(21)
+            )
+            assert float(value.loss(target)[c, 0, g]) == pytest.approx(slow)
+    exact = logits_of(bins.encode(target))[None]
+    least = BinnedValue(bins.decode(exact), bins, exact).loss(target)
+    assert bool((least < value.loss(target)).all())
+
+
+@pytest.mark.parametrize("critic", KINDS)
+@pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete", "multi_binary"])
+def test_critics_start_at_zero_and_values_agree_between_at_and_under(kind, critic):
+    torch.manual_seed(0)
+    config = tiny_config(heads__critic=critic, heads__bins=21)
+    agent = Agent(spec_of(kind), config).double()
+    state = torch.randn(7, agent.memory.output_dim, dtype=torch.float64)
+    values = agent.critics(state, agent.popart)
+    policy = agent.actor(state)
+    assert float(values.under(policy).raw.detach().abs().max()) < 1e-2
+    with torch.no_grad():
+        for parameter in agent.critics.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    values = agent.critics(state, agent.popart)
+    if kind == "discrete":
+        each = [values.at(torch.eye(3).double()[a].expand(7, 3)).raw for a in range(3)]
+        want = sum(each[a] * policy.probs[..., a] for a in range(3))
+        torch.testing.assert_close(values.under(policy).raw, want)
+    elif kind == "continuous":
+        with predictable_samples():
+            value = values.under(policy)
+            sample = policy.sample()
+        for g in range(3):
+            torch.testing.assert_close(value.raw[..., g], values.at(sample[:, g]).raw[..., g])
+    value = values.at(torch.zeros(7, agent.spec.action.size).double())
+    torch.testing.assert_close(
+        value.normalised, torch.sign(value.raw) * torch.log1p(value.raw.abs())
+    )
+
+
+@pytest.mark.parametrize("critic", KINDS)
+@pytest.mark.parametrize("kind", ["discrete", "multi_discrete"])
+def test_repeated_updates_learn_the_value_of_terminal_rewards(kind, critic):
+    """Every transition terminal: Q must become the reward, across three orders of magnitude."""
+    config = {"heads__critic": critic, "heads__bins": 65, "agent__reward_scale": 1.0}
+    config |= {"optim__learning_rate": 6e-3, "agent__discounts": "single"}
+    learner = tiny_learner(kind, double=False, memory="feedforward", **config)
+    batch = random_batch(spec_of(kind), [6, 6, 6, 6], double=False)
+    reward = 500.0 * (1 + torch.arange(4)).float()[:, None].expand(-1, 6)
+    batch = type(batch)(**{**vars(batch), "prev_reward": reward.contiguous(),
+                           "terminal": torch.ones_like(batch.terminal)})  # fmt: skip
+    first = float(learner.step(batch)["loss/critic"])
+    for _ in range(40):
+        metrics = learner.step(batch)
+    assert float(metrics["loss/critic"]) < 0.6 * first
+    assert float(metrics["value/q@0.99"]) == pytest.approx(1250.0, rel=0.35)
+    assert float(learner.agent.popart.mass) == 0.0 or not learner.agent.popart.enabled
+
+
+def test_impossible_bins_are_refused():
+    with pytest.raises(ValueError, match=r"--heads\.bins must be at least 2"):
+        HeadSettings(bins=1)
+    with pytest.raises(ValueError, match="least return, then a greater one"):
+        HeadSettings(return_limits=(3.0, 3.0))
