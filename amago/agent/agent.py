@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from amago.config import Config
 from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
+from amago.nets.instruction import Asked
 from amago.nets.memory import FeedforwardMemory, GRUMemory, Memory, TransformerMemory
 from amago.nets.packing import Packing
 from amago.nets.timestep import MLPEncoder, Rows, TimestepEncoder
@@ -46,7 +47,11 @@ class Agent(nn.Module):
         discounts = config.agent.resolve_discounts(spec.action.kind)
         self.acting_index = discounts.index(config.agent.acting_discount)
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
-        self.encoder = parts.encoder(spec) if parts.encoder else MLPEncoder(spec, config.encoder)
+        self.encoder = (
+            parts.encoder(spec)
+            if parts.encoder
+            else MLPEncoder(spec, config.encoder, config.instruction)
+        )
         self.memory = build_memory(config, spec, self.encoder.output_dim, parts.memory)
         state_dim = self.memory.output_dim
         self.actor = Actor(state_dim, spec.action, len(discounts), config.heads)
@@ -113,6 +118,19 @@ def pack(batch: Batch) -> tuple[Packing, Rows]:
         prev_reward=packing.pack(batch.prev_reward),
         time=packing.pack(batch.time),
         first=packing.pack(batch.first),
+        asked=_asked(batch, packing),
+    )
+
+
+def _asked(batch: Batch, packing: Packing) -> Asked | None:
+    """An instruction is that of a whole window, how far it is followed that of a row."""
+    if batch.instruction is None or batch.num_goals is None or batch.progress is None:
+        return None
+    width = batch.valid.shape[1]
+    return Asked(
+        goals=packing.pack(batch.instruction[:, None].expand(-1, width, -1, -1)),
+        num_goals=packing.pack(batch.num_goals[:, None].expand(-1, width)),
+        progress=packing.pack(batch.progress),
     )
 
 

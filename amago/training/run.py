@@ -21,6 +21,7 @@ from amago.agent.learner import Learner
 from amago.config import Config, from_dict, to_dict
 from amago.envs.in_process import Env
 from amago.envs.registry import make_vector
+from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.exploration import Exploration
@@ -29,7 +30,7 @@ from amago.training.files import read_json, write_json
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
 from amago.training.seeding import derive, seed_torch
-from amago.types import VectorEnv
+from amago.types import EnvSpec, VectorEnv
 
 DEFAULT_STEPS = 1000
 """Steps per lane and epoch for environments without a horizon."""
@@ -223,7 +224,13 @@ def _build(
     store = TrajectoryStore(folder / "replay", env.spec, config.replay.capacity, (low, high))
     opened.callback(store.close)
     context_length = resolve_context_length(config, env.spec)
-    sampler = Sampler(store, config.replay.batch_size, context_length, derive(seed, "batches"))
+    sampler = Sampler(
+        store,
+        config.replay.batch_size,
+        context_length,
+        derive(seed, "batches"),
+        StoreRelabeler(store, config.relabel) if _relabels(config, env.spec) else None,
+    )
     metrics, timing = state.get("offsets", (0, 0))
     logger = Logger(folder, offsets=(metrics, timing), wandb_project=config.run.wandb_project)
     opened.callback(logger.close)
@@ -234,6 +241,11 @@ def _build(
     if latest is not None:
         _restore_counters(run, checkpoint.load_learner(latest, learner))
     return run
+
+
+def _relabels(config: Config, spec: EnvSpec) -> bool:
+    settings = config.relabel
+    return spec.goals is not None and (settings.relabel != "none" or not settings.multi_goal)
 
 
 def _restore_counters(run: Run, state: dict[str, Any]) -> None:
