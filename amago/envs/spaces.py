@@ -92,11 +92,20 @@ def _leaf(key: str, path: tuple[Any, ...], space: Space[Any]) -> _Leaf:
         size = int(space.n)
         spec = ObsSpec((), str(np.min_scalar_type(size - 1)), "category", size)
         return _Leaf(path, spec, int(space.start))
+    if isinstance(space, spaces.MultiDiscrete) and _is_grid_of_ids(space):
+        size = int(space.nvec.flat[0])
+        spec = ObsSpec(space.shape, str(np.min_scalar_type(size - 1)), "category", size)
+        return _Leaf(path, spec, int(space.start.flat[0]))
     raise ValueError(
         f"observation {key!r}: expected Box, Discrete or MultiBinary, or a Dict or Tuple of these "
         f"(for {ACTION_MASK!r}: MultiBinary or Box), got {space}; wrap the environment with "
         "gymnasium.wrappers.FlattenObservation or TransformObservation"
     )
+
+
+def _is_grid_of_ids(space: spaces.MultiDiscrete) -> bool:
+    """Whether all entries count from the same start to the same end."""
+    return bool((space.nvec == space.nvec.flat[0]).all() and (space.start == space.start.flat[0]).all())
 
 
 class ActionConverter:
