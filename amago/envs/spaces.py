@@ -105,7 +105,9 @@ def _leaf(key: str, path: tuple[Any, ...], space: Space[Any]) -> _Leaf:
 
 def _is_grid_of_ids(space: spaces.MultiDiscrete) -> bool:
     """Whether all entries count from the same start to the same end."""
-    return bool((space.nvec == space.nvec.flat[0]).all() and (space.start == space.start.flat[0]).all())
+    return bool(
+        (space.nvec == space.nvec.flat[0]).all() and (space.start == space.start.flat[0]).all()
+    )
 
 
 class ActionConverter:

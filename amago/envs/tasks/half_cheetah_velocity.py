@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from amago.envs.suites.extras import need
 from amago.types import Array
 
 need("mujoco", "mujoco")
-from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv  # noqa: E402
+half_cheetah = need("gymnasium.envs.mujoco.half_cheetah_v5", "mujoco")
 
 FASTEST = 3.0
+EFFORT_WEIGHT = 0.05
 
 
-class HalfCheetahVelocity(HalfCheetahEnv):
+class HalfCheetahVelocity(gym.Env[Array, Array]):
     """One trial of HalfCheetah-v5, rewarded with -|v - target| - .05‖a‖².
 
     The target speed, uniform in 0..3, belongs to the seed of `reset` and outlives later resets
     with `options={"same_world": True}`, which the Trials wrapper gives between trials.
     """
 
+    metadata = half_cheetah.HalfCheetahEnv.metadata
     keeps_world = True
 
     def __init__(self, horizon: int = 200, render_mode: str | None = None) -> None:
         if horizon < 1:
             raise ValueError(f"expected horizon to be at least 1, got {horizon}")
-        super().__init__(ctrl_cost_weight=0.05, render_mode=render_mode)
+        self.env = half_cheetah.HalfCheetahEnv(render_mode=render_mode)
+        self.render_mode = render_mode
+        self.metadata = self.env.metadata
+        self.observation_space = self.env.observation_space
+        self.action_space = self.env.action_space
         self.horizon = horizon
         self.target: float | None = None
         self._time = 0
@@ -35,18 +42,25 @@ class HalfCheetahVelocity(HalfCheetahEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
         keep = bool(options and options.get("same_world")) and self.target is not None
-        obs, info = super().reset(seed=seed)
         if seed is not None or not keep:
             self.target = float(self.np_random.uniform(0.0, FASTEST))
         self._time = 0
-        return obs, info
+        obs, info = self.env.reset(seed=seed)
+        return obs, dict(info)
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        obs, reward, _, _, info = super().step(action)
+        assert self.target is not None, "reset comes first"
+        obs, _, _, _, info = self.env.step(action)
         self._time += 1
-        return obs, float(reward), False, self._time >= self.horizon, info
+        effort = EFFORT_WEIGHT * float(np.square(action).sum())
+        reward = -abs(float(info["x_velocity"]) - self.target) - effort
+        return obs, reward, False, self._time >= self.horizon, info
 
-    def _get_rew(self, x_velocity: float, action: Array) -> tuple[float, dict[str, float]]:
-        off_target, effort = abs(x_velocity - self.target), self.control_cost(action)
-        return -off_target - effort, {"off_target": off_target, "effort": effort}
+    def render(self) -> Array | None:
+        frame: Array | None = self.env.render()
+        return frame
+
+    def close(self) -> None:
+        self.env.close()
