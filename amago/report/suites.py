@@ -72,7 +72,6 @@ def suite_table(rows: Sequence[Row]) -> Table:
         caption="final window: last tenth of the evaluations; MMER: best evaluation of each seed; "
         "normalised: final window from -1..1 to 0..1",
         caption_justify="left",
-        show_footer=False,
     )
     table.add_column("environment")
     for column in ("seeds", "final window", "MMER", "normalised"):
@@ -147,7 +146,7 @@ def plot_suite(rows: Sequence[Row], path: str | Path) -> None:
     axes.set_xlim(*RETURN_RANGE)
     axes.set_xlabel("return: final window, lowest to highest seed (line), MMER (tick)")
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12 - 0.6 / len(names)), fontsize=9)
+    figure.legend(loc="outside lower center", fontsize=9)
     figure.savefig(path, dpi=130)
 
 

@@ -30,7 +30,7 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
         {},
     ),
     "amago/MetaWorldML1-v0": ("amago.envs.suites.metaworld:MetaWorldML1", {}),
-    "amago/Crafter-v0": ("amago.envs.suites.crafter:Crafter", {}),
+    "amago/Crafter-v0": ("amago.envs.suites.crafter.env:Crafter", {}),
 }
 """Gymnasium id → where its class is, and the arguments that the id fixes."""
 
