@@ -32,6 +32,9 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     table.add_row("return", f"{number(result.get('return_mean'))} ± {spread}")
     if result.get("success_rate") is not None:
         table.add_row("success", f"{100 * result['success_rate']:.1f}%")
+    if result.get("success_per_trial") is not None:
+        rates = "  ".join(f"{100 * rate:.1f}%" for rate in result["success_per_trial"])
+        table.add_row("success per trial", rates)
     table.add_row("rollouts", f"{result.get('episodes', '–')}")
     if result.get("epochs") is not None:
         table.add_row("epochs", f"{result['epochs']}")
