@@ -26,8 +26,10 @@ from amago.types import VectorEnv
 
 MakeEnv = Callable[[], Env]
 
-# Their horizon is the end of a rollout of many trials, not of one.
-_ROLLOUT_HORIZON = frozenset({"amago/DarkKeyToDoor-v0"})
+# Their horizon is the end of a rollout, not of one trial of it.
+_ROLLOUT_HORIZON = frozenset(
+    {"amago/DarkKeyToDoor-v0", "amago/PackageDelivery-v0", "amago/MazeRunner-v0"}
+)
 
 
 def register() -> None:
