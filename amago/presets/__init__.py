@@ -15,6 +15,7 @@ from amago.nets.settings import (
     HeadSettings,
 )
 from amago.presets.base import PAPER_ANNEAL, SMALL, Preset, paper
+from amago.presets.instructions import INSTRUCTION_PRESETS
 from amago.presets.suites import SUITE_PRESETS
 from amago.replay.settings import ReplaySettings
 from amago.rollout.settings import ExplorationSettings, RolloutSettings
@@ -157,6 +158,7 @@ PRESETS = {
     ),
     "wind": Preset("Wind: fly to a goal against a wind that only memory can feel", _wind),
     "wind/paper": Preset("Wind, sizes of the paper's Tables 3 and 4", _wind_paper),
+    **INSTRUCTION_PRESETS,
     **SUITE_PRESETS,
     "gym": Preset("Any Gymnasium environment: --env.id CartPole-v1", _gym),
 }
