@@ -76,6 +76,7 @@ class MLPEncoder(TimestepEncoder):
             elif route == "trunk":
                 self.trunks[_name(key)] = trunk = ImageEncoder(item, settings)
                 width += trunk.output_dim
+        self.num_reals = reals
         self.normalizer = RunningNormalizer(reals) if settings.normalize else None
         self.instruction = None
         if spec.goals is not None:
@@ -92,8 +93,8 @@ class MLPEncoder(TimestepEncoder):
             self.normalizer.update(self._reals(rows))
 
     def forward(self, rows: Rows) -> Float[Tensor, "M E"]:
-        reals = self._reals(rows)
-        features = [reals if self.normalizer is None else self.normalizer(reals)]
+        reals = self.normalised_reals(rows)
+        features = [reals]
         features += [
             self._feature(key, rows.obs[key], reals.dtype)
             for key in self.keys
@@ -108,6 +109,11 @@ class MLPEncoder(TimestepEncoder):
             features.append((rows.time.to(reals.dtype) / self.spec.horizon)[:, None])
         encoded: Tensor = self.norm(self.net(torch.cat(features, -1)))
         return encoded
+
+    def normalised_reals(self, rows: Rows) -> Float[Tensor, "M F"]:
+        """All real-valued features, the previous reward among them, as the network sees them."""
+        reals = self._reals(rows)
+        return reals if self.normalizer is None else self.normalizer(reals)
 
     def _feature(self, key: str, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         route = self.routes[key]
