@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from test_goals_helpers import Scripted, Wanderer, record_script, scripted_env
+from test_goals_helpers import Scripted, Wanderer, play, record_script, scripted_env
 from test_replay_helpers import same
 
+import amago
 from amago.envs.instructions import FollowInstructions
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.trials import Trials
 from amago.envs.vector import GymVector, InProcessVector, WorkerVector
 from amago.goals import GoalSpec
+from amago.replay.relabel import Relabeler
+from amago.replay.settings import RelabelSettings
 from amago.rollout.recorder import Recorder
 from amago.types import Step, Timestep, Trajectory, VectorEnv
 
+ROOT = Path(amago.__file__).parents[1]
 LANES, SEED = 3, 9
 RUNNER = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 7, "horizon": 40})
 LETTERS = GoalSpec(3, 1, "token", vocabulary=("", "a", "b", "c"))
@@ -210,3 +217,55 @@ def test_mistakes_of_a_goal_environment_say_what_to_do():
     bare.reset()
     with pytest.raises(ValueError, match=r"expected info\['progress'\].*FollowInstructions"):
         bare.step(np.zeros(1, np.int64))
+
+
+def _lights() -> ast.ClassDef:
+    tree = ast.parse((ROOT / "examples" / "custom_goals.py").read_text())
+    return next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Lights")
+
+
+def test_the_documented_goal_domain_is_the_example_and_needs_few_lines():
+    text = (ROOT / "docs" / "instructions.md").read_text()
+    block = next(part for part in text.split("```python")[1:] if "class Lights" in part)
+    documented = next(
+        node for node in ast.parse(block.split("```")[0]).body if isinstance(node, ast.ClassDef)
+    )
+    example = _lights()
+    for node in ast.walk(example):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+            for argument in [*node.args.args, *node.args.kwonlyargs]:
+                argument.annotation = None
+    example.bases = [ast.parse("gym.Env").body[0].value]
+    assert ast.unparse(documented) == ast.unparse(example)
+    assert len(ast.unparse(example).splitlines()) <= 40
+
+
+def test_the_example_domain_collects_relabels_and_replays(capsys):
+    spec = importlib.util.spec_from_file_location("goals", ROOT / "examples" / "custom_goals.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.show_relabeling()
+    assert "in hindsight" in capsys.readouterr().out
+    lanes = make_vector(EnvSettings(), seed=1, num_lanes=8, make_env=module.Lights)
+    recorder, policy, rows = (
+        Recorder(lanes.spec, lanes.tasks),
+        Wanderer(lanes.spec, 0),
+        lanes.reset(),
+    )
+    recorder.add(Step(rows))
+    finished = []
+    while len(finished) < 40:
+        step = lanes.step(policy.act(rows, None)[0])
+        finished += recorder.add(step)
+        rows = step.rows
+    relabeler = Relabeler(RelabelSettings(importance_sampling=False), None)
+    rng = np.random.default_rng(0)
+    several = 0
+    for trajectory in finished:
+        after = relabeler(trajectory, rng)
+        played = play(FollowInstructions(module.Lights()), after)
+        for name in ("prev_reward", "terminal", "progress", "obs"):
+            assert same(getattr(played, name), getattr(after, name)), name
+        several += bool((np.diff(after.achieved[0]) == 2).any())
+    assert several > 20
