@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.presets import PresetsOptions, presets
+from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
@@ -17,6 +18,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
     "presets": (presets, PresetsOptions),
+    "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
     "suite": (suite, SuiteOptions),
 }
