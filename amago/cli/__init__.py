@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from amago.cli.bench import BenchOptions, bench
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.sweep import SweepOptions, sweep
@@ -17,6 +18,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "eval": (evaluate, EvalOptions),
     "presets": (presets, PresetsOptions),
     "sweep": (sweep, SweepOptions),
+    "bench": (bench, BenchOptions),
 }
 
 
