@@ -48,7 +48,7 @@ class SigmaLinear(nn.Module):
         self.u.copy_(F.normalize(self.weight @ self.v, dim=0))
 
     def forward(self, x):
-        sigma = self.u @ self.weight @ self.v
+        sigma = self.u @ (self.weight @ self.v)
         return F.linear(x, self.gain / sigma * self.weight, self.bias)
 
 

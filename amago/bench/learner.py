@@ -145,18 +145,17 @@ def update_payload(size: Size, threads: int, effort: Effort, limit_gb: float) ->
 def update_in_child(payload: dict[str, Any]) -> dict[str, Any]:
     """Timings of updates of one size beside the machine's limit, and the peak of memory."""
     prepare_process(payload["threads"])
-    limit = limit_memory(payload["limit_bytes"])
     fields = payload["size"]
     listed = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
     size = Size(**fields | listed)
-    product = matmul.multiplication()
+    learner, batch, product = make_learner(size), make_batch(size), matmul.multiplication()
     product()
+    contenders: dict[str, Callable[[], Any]] = {
+        "amago": lambda: learner.step(batch),
+        "matmul": product,
+    }
+    limit = limit_memory(payload["limit_bytes"])
     try:
-        learner, batch = make_learner(size), make_batch(size)
-        contenders: dict[str, Callable[[], Any]] = {
-            "amago": lambda: learner.step(batch),
-            "matmul": product,
-        }
         timings = interleave(contenders, Effort(**payload["effort"]))
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):

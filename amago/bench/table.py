@@ -11,19 +11,20 @@ from amago.bench.results import Result
 
 def result_table(results: Sequence[Result], changes: Sequence[str] | None = None) -> Table:
     """`changes`, one per result, since the last comparable run."""
-    table = Table()
-    for name in ("case", "setting", "value", "± half IQR", "yardstick", "ratio", "target", "met"):
-        table.add_column(
-            name, justify="right" if name in ("value", "± half IQR", "ratio") else "left"
-        )
+    table = Table(caption="± is half the inter-quartile range")
+    for name in ("case", "setting", "value", "yardstick", "ratio", "target", "met"):
+        table.add_column(name, justify="right" if name in ("value", "ratio") else "left")
     if changes is not None:
         table.add_column("change")
+    case = ""
     for index, result in enumerate(results):
+        if result.case != case:
+            table.add_section()
+            case = result.case
         cells = [
             result.case,
             result.setting,
-            result.note if result.value is None else f"{number(result.value)} {result.unit}",
-            "–" if result.spread is None else number(result.spread / 2),
+            _value(result),
             result.yardstick or "–",
             "–" if result.ratio is None else number(result.ratio),
             "–" if result.target is None else str(result.target),
@@ -31,8 +32,16 @@ def result_table(results: Sequence[Result], changes: Sequence[str] | None = None
         ]
         table.add_row(*cells, *([] if changes is None else [changes[index]]))
     if any(result.disturbed for result in results):
-        table.caption = "~ other processes disturbed this measurement: do not trust it"
+        table.caption = f"{table.caption}; ~ disturbed by other processes: do not trust it"
     return table
+
+
+def _value(result: Result) -> str:
+    if result.value is None:
+        return result.note
+    spread = "" if result.spread is None else f" ± {number(result.spread / 2)}"
+    note = f" ({result.note})" if result.note else ""
+    return f"{number(result.value)}{spread} {result.unit}{note}"
 
 
 def _verdict(result: Result) -> str:

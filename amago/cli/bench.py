@@ -12,6 +12,8 @@ import tyro
 
 from amago.cli.parsing import parse
 
+WIDTH_OF_LOGS = 160
+
 
 @dataclass(frozen=True)
 class BenchOptions:
@@ -65,6 +67,8 @@ def bench(arguments: Sequence[str]) -> int:
         before = record.latest(earlier, line)
         changes = [record.change(result, before.get(result.key)) for result in results]
         console = Console()
+        if not console.is_terminal:
+            console.width = WIDTH_OF_LOGS
         console.print(f"{line['machine']['model']}, {line['threads']} threads, {line['commit']}")
         console.print(result_table(results, changes if options.record else None))
     if history is not None:
