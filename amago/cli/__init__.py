@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from amago.cli.bench import BenchOptions, bench
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.relabel import RelabelOptions, relabel
@@ -21,6 +22,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
     "suite": (suite, SuiteOptions),
+    "bench": (bench, BenchOptions),
 }
 
 

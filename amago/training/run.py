@@ -120,7 +120,7 @@ def create(
         "seed": seed,
         "config": to_dict(config),
         "custom": custom.names(),
-        "git_commit": _git_commit(),
+        "git_commit": git_commit(),
         "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     }
     write_json(folder / "config.json", header)
@@ -256,7 +256,7 @@ def _restore_counters(run: Run, state: dict[str, Any]) -> None:
     run.best_return = -math.inf if state["best_return"] is None else state["best_return"]
 
 
-def _git_commit() -> str | None:
+def git_commit() -> str | None:
     """The commit of the code that runs, if it runs from a checkout."""
     source = Path(__file__).resolve().parent
     command = ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12"]
