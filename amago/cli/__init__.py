@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from amago.cli.evaluate import EvalOptions, evaluate
+from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
@@ -15,6 +16,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
     "sweep": (sweep, SweepOptions),
 }

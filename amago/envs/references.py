@@ -14,7 +14,7 @@ NUM_WORLDS = 10_000
 
 def oracle_blocks(settings: EnvSettings, num_blocks: int = 10) -> list[float] | None:
     """Mean return of the oracle in each tenth of the horizon; None where there is no oracle."""
-    if settings.id not in TASKS or settings.trials is not None:
+    if settings.ids or settings.id not in TASKS or settings.trials is not None:
         return None
     kwargs = dict(settings.kwargs)
     if settings.horizon is not None:

@@ -32,6 +32,9 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     table.add_row("return", f"{_number(result.get('return_mean'))} ± {spread}")
     if result.get("success_rate") is not None:
         table.add_row("success", f"{100 * result['success_rate']:.1f}%")
+    for task, earned in result.get("tasks", {}).items():
+        chance = _number(earned.get("random_return_mean"))
+        table.add_row(task, f"{_number(earned['return_mean'])} (random {chance})")
     table.add_row("rollouts", f"{result.get('episodes', '–')}")
     if result.get("epochs") is not None:
         table.add_row("epochs", f"{result['epochs']}")
