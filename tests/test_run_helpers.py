@@ -26,7 +26,7 @@ from amago.training.view import Silent
 
 torch.set_num_threads(1)
 
-SMALL_WORLD = {"corridor": 6, "grid": 3, "trial_limit": 6, "horizon": 12}
+SMALL_WORLD = {"corridor": 6, "grid": 3, "trial_limit": 6, "horizon": 12, "delay": 1, "rounds": 1}
 FEW = {
     "env.num_lanes": 3,
     "env.eval_lanes": 4,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from amago.cli.bench import BenchOptions, bench
 from amago.cli.evaluate import EvalOptions, evaluate
+from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
@@ -18,6 +19,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),

@@ -55,7 +55,7 @@ def oracle_summary(settings: EnvSettings) -> dict[str, float] | None:
 
 
 def _task(settings: EnvSettings) -> Task | None:
-    if settings.id not in TASKS or settings.trials is not None:
+    if settings.ids or settings.id not in TASKS or settings.trials is not None:
         return None
     kwargs: dict[str, Any] = dict(settings.kwargs)
     if settings.horizon is not None:

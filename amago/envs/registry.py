@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import inspect
@@ -15,6 +16,7 @@ from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import load_env_creator
 
 from amago.envs.in_process import Env, InProcessVector, checked_env
+from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
 from amago.envs.suites.catalogue import ENTRY_POINTS, full_id
@@ -22,7 +24,7 @@ from amago.envs.tasks.single import TASKS, make_task
 from amago.envs.trials import Trials
 from amago.envs.worker_process import Factory
 from amago.envs.workers import WorkerVector
-from amago.types import VectorEnv
+from amago.types import EnvSpec, VectorEnv
 
 MakeEnv = Callable[[], Env]
 
@@ -50,7 +52,10 @@ def make_vector(
     """
     if num_lanes < 1:
         raise ValueError(f"expected at least 1 lane, got {num_lanes}")
-    factory = _lane_factory(_with_full_id(settings), seed, make_env)
+    if settings.ids and make_env is None:
+        factory = _joint_factory(settings, seed, num_lanes)
+    else:
+        factory = _lane_factory(_with_full_id(settings), seed, make_env)
     if settings.num_workers:
         return WorkerVector(factory, num_lanes, settings.num_workers)
     return factory(0, num_lanes)
@@ -58,6 +63,8 @@ def make_vector(
 
 def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:
     """One plain Gymnasium environment of those settings, without the Trials wrapper."""
+    if settings.ids and make_env is None:
+        settings = joint_tasks(settings)[0].settings
     return checked_env((make_env or _maker(_with_full_id(settings)))())
 
 
@@ -65,7 +72,10 @@ def _with_full_id(settings: EnvSettings) -> EnvSettings:
     return replace(settings, id=full_id(settings.id))
 
 
-def _lane_factory(settings: EnvSettings, seed: int, make_env: MakeEnv | None) -> Factory:
+def _lane_factory(
+    settings: EnvSettings, seed: int, make_env: MakeEnv | None, name: str | None = None
+) -> Factory:
+    """`name` labels the lanes, in place of the id."""
     if make_env is not None:
         if not callable(make_env):
             raise ValueError(
@@ -76,8 +86,40 @@ def _lane_factory(settings: EnvSettings, seed: int, make_env: MakeEnv | None) ->
     kwargs = _native_kwargs(settings)
     if kwargs is not None:
         make_task(settings.id, **kwargs)  # so that a bad argument fails here, not in a worker
-        return partial(_native_lanes, settings.id, kwargs, seed)
-    return partial(_env_lanes, _maker(settings), settings, settings.id, seed)
+        return partial(_native_lanes, settings.id, kwargs, name or settings.id, seed)
+    return partial(_env_lanes, _maker(settings), settings, name or settings.id, seed)
+
+
+def _joint_factory(settings: EnvSettings, seed: int, total: int) -> Factory:
+    tasks = joint_tasks(settings)
+    factories = [
+        _lane_factory(_with_full_id(task.settings), seed, None, task.label) for task in tasks
+    ]
+    blocks = share_out(len(tasks), total)
+    specs = []
+    for factory in factories:  # a worker sees some tasks only, so their spec is made here
+        with contextlib.closing(factory(0, 1)) as probe:
+            specs.append(probe.spec)
+    scales = [task.reward_scale for task in tasks]
+    return partial(_joint_lanes, factories, scales, blocks, common_spec(specs))
+
+
+def _joint_lanes(
+    factories: list[Factory],
+    scales: list[float],
+    blocks: list[range],
+    spec: EnvSpec,
+    first_lane: int,
+    num_lanes: int,
+) -> VectorEnv:
+    wanted = range(first_lane, first_lane + num_lanes)
+    parts, part_scales = [], []
+    for factory, scale, block in zip(factories, scales, blocks, strict=True):
+        lanes = range(max(block.start, wanted.start), min(block.stop, wanted.stop))
+        if lanes:
+            parts.append(factory(lanes.start, len(lanes)))
+            part_scales.append(scale)
+    return JointVector(parts, part_scales, spec)
 
 
 def _native_kwargs(settings: EnvSettings) -> dict[str, Any] | None:
@@ -92,10 +134,10 @@ def _native_kwargs(settings: EnvSettings) -> dict[str, Any] | None:
 
 
 def _native_lanes(
-    task_id: str, kwargs: dict[str, Any], seed: int, first_lane: int, num_lanes: int
+    task_id: str, kwargs: dict[str, Any], name: str, seed: int, first_lane: int, num_lanes: int
 ) -> VectorEnv:
     task = make_task(task_id, **kwargs)
-    return NativeVector(task, num_lanes, seed, first_lane=first_lane, name=task_id)
+    return NativeVector(task, num_lanes, seed, first_lane=first_lane, name=name)
 
 
 def _env_lanes(

@@ -12,6 +12,9 @@ from amago.checks import at_least
 class EnvSettings:
     id: str = "CartPole-v1"
     """A Gymnasium id (`CartPole-v1`, `module:Name-v0`) or one of amago's own (`amago/TMaze-v0`)."""
+    ids: tuple[str, ...] = ()
+    """Several environments of equal spaces at once, in place of `id`; arguments of one follow
+    a question mark: `amago/DarkKeyToDoor-v0?grid=4&reward_scale=1000`."""
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Arguments of the environment's constructor."""
     num_lanes: int = 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,10 @@ class ObsConverter:
     def batch(self, obs: Any) -> dict[str, Array]:
         """Convert an observation whose arrays already have a leading [N]."""
         return {key: leaf.batch(leaf.find(obs)) for key, leaf in self._leaves.items()}
+
+    def flat_batch(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Convert arrays [N, ...] that are already called what the specs call them."""
+        return {key: leaf.batch(arrays[key]) for key, leaf in self._leaves.items()}
 
     def stack(self, observations: Sequence[Any]) -> dict[str, Array]:
         """Convert N single observations into arrays [N, ...]."""
@@ -109,6 +113,9 @@ class ActionConverter:
             ids = rows.astype(np.int64) - np.reshape(self._start, self.spec.shape or ())
             return self.executed(ids, len(rows))
         low, high = self._low.reshape(-1), self._high.reshape(-1)
+        slack = 1e-6 * (1.0 + np.maximum(np.abs(low), np.abs(high)))
+        if (rows < low - slack).any() or (rows > high + slack).any():
+            raise ValueError(f"expected actions within {self.space}, got {values}")
         width = np.where(high > low, high / 2 - low / 2, 1.0)
         return self.executed((rows.astype(np.float64) / 2 - low / 2) / width * 2 - 1.0, len(rows))
 

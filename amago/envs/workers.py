@@ -171,10 +171,11 @@ class WorkerVector:
                 else replace(part, success=np.zeros(len(part), np.bool_))
                 for part in parts
             ]
-        return _concatenate(parts)
+        return concatenate(parts)
 
 
-def _concatenate(parts: Sequence[Timestep]) -> Timestep:
+def concatenate(parts: Sequence[Timestep]) -> Timestep:
+    """The rows of several vectors, one after the other."""
     columns: dict[str, Any] = {
         "obs": {key: np.concatenate([part.obs[key] for part in parts]) for key in parts[0].obs}
     }

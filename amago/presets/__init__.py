@@ -97,6 +97,34 @@ def _wind() -> Config:
     )
 
 
+def _recall(task_id: str) -> Config:
+    """Short rollouts in which nothing but memory helps."""
+    return replace(
+        SMALL,
+        env=EnvSettings(id=task_id, num_lanes=96),
+        replay=ReplaySettings(capacity=10_000, batch_size=48),
+        agent=AgentSettings(
+            discounts=(0.7, 0.9, 0.95), acting_discount=0.9, reward_scale=10.0, target_tau=0.01
+        ),
+        optim=OptimSettings(learning_rate=1e-3),
+        run=RunSettings(epochs=80, updates_per_epoch=50, eval_interval=5),
+    )
+
+
+def _multi_task() -> Config:
+    """Twice the same kind of room, paid a thousandfold in one: what a critic must bridge."""
+    key_to_door = _dark_key_to_door()
+    return replace(
+        key_to_door,
+        env=replace(
+            key_to_door.env,
+            ids=("amago/DarkKeyToDoor-v0", "amago/DarkKeyToDoor-v0?reward_scale=1000"),
+        ),
+        agent=replace(key_to_door.agent, reward_scale=1.0),
+        heads=replace(key_to_door.heads, critic="two_hot", return_limits=(-200_000.0, 200_000.0)),
+    )
+
+
 def _gym() -> Config:
     return replace(
         SMALL,
@@ -160,5 +188,20 @@ PRESETS = {
     "wind/paper": Preset("Wind, sizes of the paper's Tables 3 and 4", _wind_paper),
     **INSTRUCTION_PRESETS,
     **SUITE_PRESETS,
+    "masked-recall": Preset(
+        "Masked recall: repeat pairs of symbols with multi-discrete actions under a mask",
+        lambda: _recall("amago/MaskedRecall-v0"),
+    ),
+    "bit-recall": Preset(
+        "Bit recall: repeat a pattern of bits with a multi-binary action",
+        lambda: _recall("amago/BitRecall-v0"),
+    ),
+    "pixel-recall": Preset(
+        "Pixel recall: a coloured frame now, its colour among four later",
+        lambda: _recall("amago/PixelRecall-v0"),
+    ),
+    "multi-task": Preset(
+        "Two Dark Key-To-Door tasks at once whose rewards differ a thousandfold", _multi_task
+    ),
     "gym": Preset("Any Gymnasium environment: --env.id CartPole-v1", _gym),
 }

@@ -4,7 +4,8 @@ Layout: a fixed prefix (magic, format version, header size, header checksum, pay
 a JSON header (names, dtypes, shapes and offsets of the arrays, world seed, task), then
 the raw arrays, each at a multiple of 16 bytes after the header. Decoding makes views, so
 reading a window touches the header and the rows of the window, nothing else. For the
-same reason the checksum covers the header alone.
+same reason the checksum covers the header alone. Pixels are compressed (format 2; records
+without any are format 1): their field lists the ends of the chunks too.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from amago.replay.pixels import compress, decompress, is_pixels
 from amago.replay.window import cut
 from amago.types import Array, Trajectory
 
 FORMAT_VERSION = 1
+COMPRESSED_VERSION = 2
 
 _MAGIC = b"AMGT"
 _PREFIX = struct.Struct("<4sHxxIIQ")
@@ -34,11 +37,18 @@ def encode(trajectory: Trajectory) -> bytes:
     arrays = _arrays(trajectory)
     _check_arrays(arrays, trajectory.num_steps + 1)
     fields: dict[str, list[Any]] = {}
-    size = 0
+    payload: dict[str, bytes | memoryview] = {}
+    version, size = FORMAT_VERSION, 0
     for name, array in arrays.items():
         size = _aligned(size)
         fields[name] = [array.dtype.str, array.shape, size]
-        size += array.nbytes
+        payload[name] = array.reshape(-1).view(np.uint8).data
+        packed = compress(array) if name.startswith(_OBS) and is_pixels(array) else None
+        if packed is not None:
+            version = COMPRESSED_VERSION
+            payload[name] = packed[0]
+            fields[name].append(packed[1])
+        size += len(payload[name])
     header = json.dumps(
         {
             "world_seed": int(trajectory.world_seed),
@@ -47,23 +57,27 @@ def encode(trajectory: Trajectory) -> bytes:
         },
         separators=(",", ":"),
     ).encode()
-    prefix = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(header), zlib.crc32(header), size)
+    prefix = _PREFIX.pack(_MAGIC, version, len(header), zlib.crc32(header), size)
     start = len(prefix) + len(header)
     parts: list[bytes | memoryview] = [prefix, header, bytes(_aligned(start) - start)]
     end = 0
-    for name, array in arrays.items():
-        parts += [bytes(fields[name][2] - end), array.data]
-        end = fields[name][2] + array.nbytes
+    for name, data in payload.items():
+        parts += [bytes(fields[name][2] - end), data]
+        end = fields[name][2] + len(data)
     return b"".join(parts)
 
 
 def decode(buffer: bytes | memoryview, start: int = 0, stop: int | None = None) -> Trajectory:
-    """The rows start..stop-1 of a record, as views of the buffer."""
+    """The rows start..stop-1 of a record, as views of the buffer where it is not compressed."""
     header, payload = _open(buffer)
-    arrays: dict[str, Array] = {
-        name: np.ndarray(shape, dtype, buffer, payload + offset)
-        for name, (dtype, shape, offset) in header["fields"].items()
-    }
+    arrays: dict[str, Array] = {}
+    for name, (dtype, shape, offset, *ends) in header["fields"].items():
+        if ends:
+            rest = memoryview(buffer)[payload + offset :]
+            last = shape[0] if stop is None else min(stop, shape[0])
+            arrays[name] = decompress(rest, ends[0], tuple(shape), max(start, 0), last)
+        else:
+            arrays[name] = np.ndarray(shape, dtype, buffer, payload + offset)
     trajectory = Trajectory(
         obs={name[len(_OBS) :]: array for name, array in arrays.items() if name.startswith(_OBS)},
         prev_action=arrays["prev_action"],
@@ -107,7 +121,7 @@ def _open(buffer: bytes | memoryview) -> tuple[dict[str, Any], int]:
             f"expected a trajectory record, which begins with {_MAGIC!r}, got {bytes(magic)!r}; "
             "these bytes are damaged or were not written by amago"
         )
-    if version != FORMAT_VERSION:
+    if version not in (FORMAT_VERSION, COMPRESSED_VERSION):
         raise ValueError(
             f"expected a trajectory record of format {FORMAT_VERSION}, got format {version}; "
             "read it with the amago version that wrote it"

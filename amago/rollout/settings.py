@@ -12,9 +12,13 @@ from amago.checks import at_least
 class RolloutSettings:
     steps_per_epoch: int | None = None
     """Steps per lane and epoch; unset: the environment's horizon, or 1000 without one."""
+    offline_epochs: int = 0
+    """First epochs that collect nothing and learn from imported data alone; all of them:
+    offline learning, some: offline to online."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "rollout", "steps_per_epoch")
+        at_least(0, self, "rollout", "offline_epochs")
 
 
 @dataclass(frozen=True)

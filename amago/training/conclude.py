@@ -8,7 +8,7 @@ from amago.agent.policy import AgentPolicy
 from amago.envs.references import oracle_blocks
 from amago.envs.registry import make_vector
 from amago.rollout.random_policy import RandomPolicy
-from amago.rollout.stats import summarise
+from amago.rollout.stats import summarise, summarise_per_task
 from amago.training.evaluate import evaluate_rollouts
 from amago.training.files import read_json, write_json
 from amago.training.run import Custom, Run, read_header
@@ -32,11 +32,12 @@ def conclude(run: Run, custom: Custom | None = None) -> dict[str, Any]:
         policy = AgentPolicy(
             run.agent, seed=derive(run.seed, "final evaluation"), greedy=run.config.agent.greedy
         )
-        summary = summarise(evaluate_rollouts(policy, env, episodes))
+        records = evaluate_rollouts(policy, env, episodes)
         played = RandomPolicy(env.spec, derive(run.seed, "random play"))
-        random = summarise(evaluate_rollouts(played, env, episodes))
+        random_records = evaluate_rollouts(played, env, episodes)
     finally:
         env.close()
+    summary, random = summarise(records), summarise(random_records)
     references = {"random": random["return_per_block"], "oracle": oracle_blocks(run.config.env)}
     result = {
         "preset": read_header(run.folder)["preset"],
@@ -49,5 +50,11 @@ def conclude(run: Run, custom: Custom | None = None) -> dict[str, Any]:
         "random_return_mean": random["return_mean"],
         "references": {name: blocks for name, blocks in references.items() if blocks is not None},
     }
+    if len(set(env.tasks)) > 1:
+        by_chance = summarise_per_task(random_records)
+        result["tasks"] = {
+            task: {**earned, "random_return_mean": by_chance[task]["return_mean"]}
+            for task, earned in summarise_per_task(records).items()
+        }
     write_json(path, result)
     return result

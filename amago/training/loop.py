@@ -24,10 +24,14 @@ def train(run: Run, view: View) -> None:
         clock = Clock()
         epoch = run.epoch + 1
         metrics: dict[str, Any] = {"epoch": epoch}
-        view.phase("collecting")
-        metrics |= collect_epoch(run)
+        offline = run.epoch < run.config.rollout.offline_epochs
+        if offline:
+            check_data(run)
+        else:
+            view.phase("collecting")
+            metrics |= collect_epoch(run)
         clock.lap("collect_seconds")
-        if run.epoch >= settings.warmup_epochs:
+        if offline or run.epoch >= settings.warmup_epochs:
             metrics |= learn_epoch(run, view)
         clock.lap("learn_seconds")
         run.epoch = epoch
@@ -64,6 +68,16 @@ def collect_epoch(run: Run) -> dict[str, Any]:
         "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1))[0]),
         "replay/trajectories": len(run.store),
     }
+
+
+def check_data(run: Run) -> None:
+    """An offline epoch needs something to learn from."""
+    if not len(run.store):
+        raise ValueError(
+            f"--rollout.offline-epochs is {run.config.rollout.offline_epochs}, but the replay is "
+            f"empty; fill it with `amago import npz FILE --run {run.folder}`, then go on with "
+            f"`amago resume {run.folder}`"
+        )
 
 
 def learn_epoch(run: Run, view: View) -> dict[str, Any]:
@@ -114,7 +128,8 @@ def _flatten(prefix: str, records: list[RolloutRecord]) -> dict[str, Any]:
 
 
 def _rates(run: Run, clock: Clock) -> dict[str, float]:
-    steps = run.steps_per_epoch * run.config.env.num_lanes
+    offline = run.epoch <= run.config.rollout.offline_epochs
+    steps = 0 if offline else run.steps_per_epoch * run.config.env.num_lanes
     updates = run.config.run.updates_per_epoch if run.learner.updates else 0
     return {
         "env_steps_per_second": steps / max(clock.laps["collect_seconds"], 1e-9),

@@ -132,14 +132,12 @@ def create(
 
 
 def restore(folder: Path, *, custom: Custom | None = None) -> Run:
-    """The run as its latest checkpoint left it, or from zero if there is none."""
+    """The run as its latest checkpoint left it, or from zero and imported data if there is none."""
     custom = custom or Custom()
     header = read_header(folder)
     check_custom(folder, header, custom)
     config = from_dict(header["config"])
     latest = checkpoint.find(folder / "checkpoints")
-    if latest is None:
-        shutil.rmtree(folder / "replay", ignore_errors=True)
     return _assemble(folder, config, header["seed"], custom, latest)
 
 
@@ -211,7 +209,8 @@ def _build(
     agent = Agent(env.spec, config, custom.parts).to(resolve_device(config.run.device))
     learner = Learner(agent, config.agent, config.optim)
     steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or DEFAULT_STEPS
-    planned = int(config.exploration.anneal_fraction * config.run.epochs * steps_per_epoch)
+    epochs = max(config.run.epochs - config.rollout.offline_epochs, 0)
+    planned = int(config.exploration.anneal_fraction * epochs * steps_per_epoch)
     exploration = Exploration(
         config.exploration,
         env.spec,
