@@ -148,7 +148,7 @@ SUITE_PRESETS = {
     "metaworld/paper": Preset(
         "Meta-World ML-1, sizes of the paper's Tables 3 and 4", _meta_world_paper
     ),
-    "crafter": Preset("Crafter from textures, 500 steps, rewarded by Crafter itself", _crafter),
+    "crafter": Preset("Crafter from textures, 500 steps, with random instructions", _crafter),
     "crafter/paper": Preset(
         "Crafter from textures, 2000 steps, sizes of the paper's Tables 3 and 4", _crafter_paper
     ),

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from itertools import product
 from typing import Any
 
 import gymnasium as gym
@@ -33,18 +34,19 @@ class PopGym(gym.Env[Any, Any]):
         self.horizon = _horizon(self.env)
         self.observation_space: spaces.Space[Any] = self.env.observation_space
         self.action_space: spaces.Space[Any] = self.env.action_space
-        self._parts: tuple[int, ...] | None = None
+        self._parts: list[tuple[int, ...]] | None = None
         if isinstance(self.env.action_space, spaces.MultiDiscrete):
-            self._parts = tuple(int(size) for size in self.env.action_space.nvec)
-            self.action_space = spaces.Discrete(int(np.prod(self._parts)))
+            self._parts = list(product(*map(range, self.env.action_space.nvec.tolist())))
+            self.action_space = spaces.Discrete(len(self._parts))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
         if not isinstance(self.env, LABYRINTHS):
             obs, info = self.env.reset(seed=seed, options=options)
+            self.np_random = self.env.np_random  # one generator for both, seeded once
             return obs, _copied(info)
+        super().reset(seed=seed)
         with _kept_global_randomness():
             world = int(self.np_random.integers(2**32)) if seed is None else seed
             obs, info = self.env.reset(seed=world, options=options)
@@ -52,7 +54,7 @@ class PopGym(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self._parts is not None:
-            action = np.unravel_index(int(action), self._parts)
+            action = self._parts[int(action)]
         obs, reward, terminated, truncated, info = self.env.step(action)
         return obs, float(reward), bool(terminated or truncated), False, _copied(info)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from amago.envs.suites.extras import need
 from amago.types import Array
@@ -30,7 +29,9 @@ class HalfCheetahVelocity(gym.Env[Array, Array]):
     def __init__(self, horizon: int = 200, render_mode: str | None = None) -> None:
         if horizon < 1:
             raise ValueError(f"expected horizon to be at least 1, got {horizon}")
-        self.env = half_cheetah.HalfCheetahEnv(render_mode=render_mode)
+        self.env = half_cheetah.HalfCheetahEnv(
+            ctrl_cost_weight=EFFORT_WEIGHT, render_mode=render_mode
+        )
         self.render_mode = render_mode
         self.metadata = self.env.metadata
         self.observation_space = self.env.observation_space
@@ -42,20 +43,19 @@ class HalfCheetahVelocity(gym.Env[Array, Array]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        super().reset(seed=seed)
         keep = bool(options and options.get("same_world")) and self.target is not None
+        obs, info = self.env.reset(seed=seed)
+        self.np_random = self.env.np_random  # one generator for both, seeded once
         if seed is not None or not keep:
             self.target = float(self.np_random.uniform(0.0, FASTEST))
         self._time = 0
-        obs, info = self.env.reset(seed=seed)
-        return obs, dict(info)
+        return obs, info
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         assert self.target is not None, "reset comes first"
         obs, _, _, _, info = self.env.step(action)
         self._time += 1
-        effort = EFFORT_WEIGHT * float(np.square(action).sum())
-        reward = -abs(float(info["x_velocity"]) - self.target) - effort
+        reward = float(info["reward_ctrl"] - abs(info["x_velocity"] - self.target))
         return obs, reward, False, self._time >= self.horizon, info
 
     def render(self) -> Array | None:

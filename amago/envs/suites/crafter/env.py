@@ -1,4 +1,4 @@
-"""Crafter as a Gymnasium environment that reports every goal it sees achieved."""
+"""Crafter as a Gymnasium environment that asks for goals and sees every one achieved."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from amago.envs.suites.crafter.game import ACTIONS, AREA, ITEMS, LOCAL_VIEW, TEXTURES, Game
 from amago.envs.suites.crafter.goals import REACH, achieved_goals
+from amago.envs.suites.crafter.instructions import draw_instruction, draw_tech_tree, tech_tree
+from amago.envs.suites.crafter.spec import goal_spec
 from amago.types import Array
 
 PIXELS = (64, 64)
@@ -17,7 +19,12 @@ FRAME = (450, 450)
 
 
 class Crafter(gym.Env[Any, Any]):
-    """Undirected Crafter: the game's own reward; all goals of a step are in info["achieved"].
+    """Crafter with instructions, or undirected, for the game's own reward.
+
+    Instructions are drawn from the `random` distribution, from the `tech-tree` half of the time
+    (as far as this environment has come in its life), or not at all, `none`. Their rewards are
+    amago.envs.instructions.FollowInstructions' business, which lanes add by themselves; here
+    all goals that a step achieved are in info["achieved"].
 
     Observes `textures`, the 9×7 view as ids and a vector of inventory/10, facing, daylight and
     position/64, or `pixels`. The horizon is part of the task: meeting it terminates. The same
@@ -29,17 +36,27 @@ class Crafter(gym.Env[Any, Any]):
     def __init__(
         self,
         observation: Literal["textures", "pixels"] = "textures",
-        horizon: int = 2000,
+        instructions: Literal["random", "tech-tree", "none"] = "random",
         expanded: bool = False,
+        horizon: int = 2000,
         render_mode: str | None = None,
     ) -> None:
         if observation not in ("textures", "pixels"):
             raise ValueError(f"expected observation textures or pixels, got {observation!r}")
+        if instructions not in ("random", "tech-tree", "none"):
+            raise ValueError(
+                f"expected instructions random, tech-tree or none, got {instructions!r}"
+            )
         if horizon < 1:
             raise ValueError(f"expected horizon to be at least 1, got {horizon}")
         self.observation = observation
         self.horizon = horizon
+        self.instructions = instructions
         self.expanded = expanded
+        if instructions != "none":
+            self.goals = goal_spec(expanded)
+        self.frontier = -1
+        """The most advanced goal of the tech-tree that was ever achieved here."""
         self.render_mode = render_mode
         self.game = Game()
         self.action_space = gym.spaces.Discrete(len(ACTIONS))
@@ -50,9 +67,10 @@ class Crafter(gym.Env[Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
-        self.game.begin(int(self.np_random.integers(2**32)) if seed is None else seed % 2**32)
+        world_seed = int(self.np_random.integers(2**32)) if seed is None else seed % 2**32
+        self.game.begin(world_seed)
         self._time = 0
-        return self._observe(), {}
+        return self._observe(), self._asked(np.random.default_rng(world_seed))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         player = self.game.player
@@ -66,11 +84,25 @@ class Crafter(gym.Env[Any, Any]):
             player.facing,
             self.game.materials_within(REACH) if self.expanded else None,
         )
+        if self.instructions == "tech-tree":
+            self._advance_frontier(achieved)
         over = self.game.dead or self._time >= self.horizon
         return self._observe(), reward, over, False, {"achieved": achieved}
 
     def render(self) -> Array | None:
         return self.game.picture(FRAME) if self.render_mode == "rgb_array" else None
+
+    def _asked(self, generator: np.random.Generator) -> dict[str, Any]:
+        if self.instructions == "none":
+            return {}
+        if self.instructions == "tech-tree":
+            return {"instruction": draw_tech_tree(generator, self.frontier, expanded=self.expanded)}
+        return {"instruction": draw_instruction(generator)}
+
+    def _advance_frontier(self, achieved: Array) -> None:
+        tree = tech_tree(self.expanded)
+        steps = [tree.index(tokens) for tokens in map(tuple, achieved.tolist()) if tokens in tree]
+        self.frontier = max(self.frontier, *steps, -1)
 
     def _observe(self) -> Any:
         if self.observation == "pixels":
