@@ -118,7 +118,7 @@ class MLPEncoder(TimestepEncoder):
     def _feature(self, key: str, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         route = self.routes[key]
         if route == "flag":
-            return values.flatten(1).to(dtype)
+            return values.reshape(len(values), -1).to(dtype)
         if route == "one_hot":
             hot = F.one_hot(values.long(), self.spec.obs[key].size)
             return hot.flatten(1).to(dtype)
@@ -131,7 +131,9 @@ class MLPEncoder(TimestepEncoder):
     def _reals(self, rows: Rows) -> Float[Tensor, "M F"]:
         dtype = rows.prev_reward.dtype
         reals = [
-            rows.obs[key].flatten(1).to(dtype) for key in self.keys if self.routes[key] == "real"
+            rows.obs[key].reshape(len(rows.time), -1).to(dtype)
+            for key in self.keys
+            if self.routes[key] == "real"
         ]
         return torch.cat([*reals, rows.prev_reward[:, None]], -1)
 

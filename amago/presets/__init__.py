@@ -93,7 +93,7 @@ def _wind() -> Config:
         heads=HeadSettings(actor_hidden=(64, 64), critic_hidden=(64, 64), popart_rate=0.005),
         agent=AgentSettings(discounts=(0.9,), acting_discount=0.95, target_tau=0.01),
         optim=OptimSettings(learning_rate=1e-3, grad_clip=50.0),
-        run=RunSettings(epochs=70, updates_per_epoch=150, eval_interval=5),
+        run=RunSettings(epochs=45, updates_per_epoch=150, eval_interval=5),
     )
 
 
