@@ -196,6 +196,22 @@ def test_without_importance_steps_are_uniform_then_goals_within_them_are():
     assert ((goals - expected) ** 2 / expected).sum() < 13.8  # 99.9 %, 2 degrees of freedom
 
 
+def test_rollouts_of_many_goals_are_paid_like_in_the_environment():
+    rng = np.random.default_rng(0)
+    rows = [[], *([[int(goal)] for goal in rng.permutation(4)[:3] + 1] for _ in range(200))]
+    spec = GoalSpec(6, 1, "token", vocabulary=("", *"abcde"))
+    before = record_script(spec, rows, "e x6")
+    assert before.achieved[0].dtype == np.uint16 and len(before.achieved[1]) == 600
+    relabeler = Relabeler(ALL, rarity_of((before,)))
+    lengths = set()
+    for _ in range(30):
+        after = relabeler(before, rng)
+        played = play(scripted_env(spec, rows, "a"), after)
+        assert same(played.progress, after.progress) and after.progress[-1] == 6
+        lengths.add(after.num_steps)
+    assert len(lengths) > 3
+
+
 def test_full_success_in_hindsight_cuts_the_rollout_there_and_is_terminal():
     before = record_script(LETTERS, [[], [[3]], [[1]], [[4]], [], [[3]]], "a, b")
     after = relabeled(before, LETTERS.instruction("c, a"))
