@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.presets import PresetsOptions, presets
@@ -16,6 +17,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "check-env": (check_env, CheckEnvOptions),
     "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
     "sweep": (sweep, SweepOptions),
