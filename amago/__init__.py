@@ -9,14 +9,14 @@ from amago.config import Config
 from amago.presets import preset
 
 if TYPE_CHECKING:
-    from amago.api import evaluate, load, resume, train
+    from amago.api import check_env, evaluate, load, resume, train
 
 __version__ = "0.1.0"
-__all__ = ["Config", "evaluate", "load", "preset", "resume", "train"]
+__all__ = ["Config", "check_env", "evaluate", "load", "preset", "resume", "train"]
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch only when it is used: help and listings stay instant."""
-    if name in ("evaluate", "load", "resume", "train"):
+    if name in ("check_env", "evaluate", "load", "resume", "train"):
         return getattr(importlib.import_module("amago.api"), name)
     raise AttributeError(f"module 'amago' has no attribute {name!r}")

@@ -23,6 +23,7 @@ from amago.report.curves import plot_run
 from amago.report.runs import read_run
 from amago.rollout.stats import summarise
 from amago.training import checkpoint, loop
+from amago.training.check import Check, check
 from amago.training.conclude import conclude
 from amago.training.evaluate import evaluate_rollouts
 from amago.training.predictor import Predictor
@@ -122,6 +123,26 @@ def evaluate(
     finally:
         if made_here:
             vector.close()
+
+
+def check_env(env: str | EnvSettings | MakeEnv | Env, steps: int = 1000, *, seed: int = 0) -> Check:
+    """What amago sees of an environment, what training on it would cost, and every problem
+    with its remedy; print it, or read `.problems`."""
+    if isinstance(env, str):
+        env = EnvSettings(id=env)
+    if isinstance(env, EnvSettings):
+        settings = env
+        return check(lambda: single_env(settings), steps, seed)
+    if isinstance(env, gym.Env):
+        kept = _KeptOpen(env)
+        return check(lambda: kept, steps, seed)
+    return check(env, steps, seed)
+
+
+class _KeptOpen(gym.Wrapper[Any, Any, Any, Any]):
+    """A user's own environment, which is not ours to close."""
+
+    def close(self) -> None: ...
 
 
 def new_run_dir(name: str, seed: int) -> Path:

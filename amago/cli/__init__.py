@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from amago.cli.bench import BenchOptions, bench
+from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.presets import PresetsOptions, presets
@@ -19,6 +20,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "check-env": (check_env, CheckEnvOptions),
     "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),

@@ -183,5 +183,5 @@ def check_action_mask(obs: dict[str, ObsSpec], action: ActionSpec) -> None:
         raise ValueError(
             f"expected an {ACTION_MASK!r} of shape [{action.size}], one flag per action"
             f"{' of every dimension' if action.sizes else ''}, "
-            f"got {list(obs[ACTION_MASK].shape)}"
+            f"got {list(obs[ACTION_MASK].shape)}; give the mask that shape, or rename it"
         )

@@ -1,0 +1,40 @@
+"""`amago check-env`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+
+from amago.cli.parsing import gathered, literal, parse
+
+
+@dataclass(frozen=True)
+class CheckEnvOptions:
+    """Look for what would go wrong before training, and say what training would cost."""
+
+    id: tyro.conf.Positional[str]
+    """The environment, as --env.id of `amago train` takes it."""
+    kwargs: tuple[str, ...] = ()
+    """Arguments of its constructor, as name=value."""
+    steps: int = 1000
+    """Random steps to play."""
+    seed: int = 0
+    """Seed of the play."""
+
+
+def check_env(arguments: Sequence[str]) -> int:
+    options = parse(CheckEnvOptions, gathered("--kwargs", arguments), "amago check-env")
+    from amago import api
+    from amago.envs.settings import EnvSettings
+
+    if options.steps < 1:
+        raise ValueError(f"--steps must be at least 1, got {options.steps}")
+    pairs = [assignment.partition("=") for assignment in options.kwargs]
+    kwargs = {name: literal(value) for name, _, value in pairs}
+    check = api.check_env(
+        EnvSettings(id=options.id, kwargs=kwargs), options.steps, seed=options.seed
+    )
+    print(check)
+    return 1 if check.problems else 0

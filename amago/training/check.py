@@ -1,0 +1,251 @@
+"""What training on an environment would cost, and that acting equals training there."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from amago.agent.agent import Agent, action_mask
+from amago.agent.learner import Learner
+from amago.agent.policy import rows_of
+from amago.config import Config, override
+from amago.envs.check import EnvReport, Problem, examine
+from amago.envs.in_process import Env, InProcessVector
+from amago.presets import preset
+from amago.replay.codec import decode, encode
+from amago.replay.collate import collate
+from amago.replay.window import cut
+from amago.rollout.driver import drive
+from amago.rollout.recorder import Recorder
+from amago.training.seeding import seed_torch
+from amago.types import Array, ObsSpec, Timestep, Trajectory
+
+TOLERANCE = 1e-4
+"""Largest difference between acting and training states, in float32."""
+DEFAULT_CONTEXT = 128
+MAX_SUGGESTED_CONTEXT = 512
+TIMED_UPDATES = 3
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run with the suggested settings needs."""
+
+    name: str
+    settings: dict[str, Any]
+    """Changes to the gym preset, by dotted name."""
+    context_length: int
+    trajectory_bytes: int
+    """On disk, of a rollout as long as the horizon, or else as those of random play."""
+    replay_bytes: int
+    """On disk, with the replay full."""
+    update_seconds: float
+    peak_bytes: int
+    """Memory of this process after a few updates."""
+    acting_error: float
+    """Largest difference between states while acting and while training."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        changes = " ".join(
+            f"--{key.replace('_', '-')} {value}" for key, value in self.settings.items()
+        )
+        return [
+            ("disk", f"{_size(self.trajectory_bytes)} per trajectory, {_size(self.replay_bytes)} "
+                     "for a full replay"),
+            ("update", f"{self.update_seconds:.3g} s at context length {self.context_length}, "
+                       f"{_size(self.peak_bytes)} of memory"),
+            ("acting", f"equals training to {self.acting_error:.1g}"),
+            ("suggested", f"amago train gym --env.id {self.name} {changes}"),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Check:
+    """Everything `amago check-env` says."""
+
+    report: EnvReport
+    forecast: Forecast | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self.report.problems
+
+    def __str__(self) -> str:
+        rows = describe(self.report) + ([] if self.forecast is None else self.forecast.lines())
+        text = [f"  {name:<12} {value}" for name, value in rows]
+        problems = [f"  {n}. {p.what}\n     → {p.remedy}" for n, p in enumerate(self.problems, 1)]
+        heading = (
+            f"{len(problems)} problem{'s' * (len(problems) != 1)}" if problems else "no problem"
+        )
+        return "\n".join([self.report.name, *text, heading, *problems])
+
+
+def check(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -> Check:
+    """Examine an environment; where it can be played at all, forecast training on it."""
+    report = examine(make_env, num_steps, seed)
+    if report.spec is None or not report.playable:
+        return Check(report, None)
+    try:
+        forecast = _forecast(make_env, report, seed)
+    except Exception:
+        if not report.problems:
+            raise
+        return Check(report, None)  # the problems found already explain it
+    unexplained = not (report.problems and math.isnan(forecast.acting_error))
+    if unexplained and not forecast.acting_error <= TOLERANCE:
+        report.add(
+            f"states while acting differ from those of training by {forecast.acting_error:.2g}",
+            "look for values beyond 1e6 in observations and rewards, and scale them",
+        )
+    return Check(report, forecast)
+
+
+def describe(report: EnvReport) -> list[tuple[str, str]]:
+    """What amago sees, as named lines."""
+    if report.spec is None:
+        return []
+    spec = report.spec
+    rows = [("observation", f"{key}: {_kind(item)}") for key, item in spec.obs.items()]
+    sizes = f" {list(spec.action.sizes)}" if spec.action.sizes else f" {spec.action.size}"
+    low, high = report.reward_range
+    length = "none ended" if report.mean_length is None else f"mean {report.mean_length:.4g} steps"
+    return [
+        *rows,
+        ("action", spec.action.kind.replace("_", "-") + sizes),
+        ("horizon", "unknown" if spec.horizon is None else f"{spec.horizon} steps"),
+        ("episodes", f"{report.episodes} in {report.steps} random steps, {length}"),
+        ("ends", f"{report.terminated} terminated (no future), {report.truncated} truncated "
+                 "(bootstraps); amago resets"),
+        ("reward", f"{low:g}..{high:g} in random play"),
+        ("success", "reported in info" if report.reports_success else "not reported in info"),
+        ("step", f"{1e6 * report.step_seconds:,.0f} µs"),
+    ]  # fmt: skip
+
+
+def _kind(item: ObsSpec) -> str:
+    shape = "×".join(map(str, item.shape)) or "one"
+    extra = f" of {item.size}" if item.kind == "category" else ""
+    return f"{shape} {item.kind}{extra} ({item.dtype})"
+
+
+def suggest(report: EnvReport) -> dict[str, Any]:
+    """Values for the gym preset that fit the environment."""
+    assert report.spec is not None
+    horizon = report.spec.horizon or report.longest
+    context = min(max(horizon, 1), MAX_SUGGESTED_CONTEXT) if report.episodes else DEFAULT_CONTEXT
+    settings: dict[str, Any] = {"replay.context_length": context}
+    largest = max(abs(value) for value in report.reward_range)
+    if largest > 0:
+        # Returns of order ten to a hundred, whatever the rewards are.
+        settings["agent.reward_scale"] = float(f"{min(10.0 / largest, 100.0):.0e}")
+    if report.step_seconds > 1e-3:
+        settings["env.num_workers"] = 2
+    if not report.episodes and report.spec.horizon is None:
+        settings["env.horizon"] = 1000
+        settings["env.horizon_is_terminal"] = False
+    return settings
+
+
+def _forecast(make_env: Callable[[], Env], report: EnvReport, seed: int) -> Forecast:
+    settings = suggest(report)
+    config = override(preset("gym"), {k: v for k, v in settings.items() if "env." not in k})
+    context = settings["replay.context_length"]
+    seed_torch(seed, "check")
+    vector = InProcessVector(make_env, 1, seed)
+    try:
+        agent = Agent(vector.spec, config)
+        trajectories, error = _act(vector, agent, context)
+    finally:
+        vector.close()
+    per_step = sum(len(encode(t)) for t in trajectories) / sum(t.num_steps for t in trajectories)
+    size = int(per_step * (vector.spec.horizon or report.mean_length or context))
+    learner = Learner(agent, config.agent, config.optim)
+    return Forecast(
+        name=report.name,
+        settings=settings,
+        context_length=context,
+        trajectory_bytes=size,
+        replay_bytes=size * config.replay.capacity,
+        update_seconds=_time_updates(learner, config, _stretch(trajectories, context), seed),
+        peak_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        acting_error=error,
+    )
+
+
+class _Witness:
+    """Acts like AgentPolicy, and keeps the states that it acted on."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.states = agent.eval(), list[torch.Tensor]()
+
+    def initial_state(self, num_lanes: int) -> Any:
+        return self.agent.memory.initial_state(num_lanes)
+
+    @torch.no_grad()
+    def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
+        agent, rows = self.agent, rows_of(timestep, torch.device("cpu"))
+        hidden, state = agent.memory.step(agent.encoder(rows), rows.time, state)
+        self.states.append(hidden[0].clone())
+        policy = agent.actor.at_discount(hidden, agent.acting_index, action_mask(rows.obs))
+        return agent.spec.action.decode(policy.sample().numpy()), state
+
+
+def _act(vector: InProcessVector, agent: Agent, context: int) -> tuple[list[Trajectory], float]:
+    """A few rollouts of the untrained agent, none longer than the context, and how far the
+    states of the first one are from those that training would compute."""
+    recorder, witness = Recorder(vector.spec, vector.tasks), _Witness(agent)
+    found: list[Trajectory] = []
+    for number, step in enumerate(drive(vector, witness)):
+        found += recorder.add(step)
+        if number >= context:
+            found += recorder.cut()
+            break
+    first = decode(encode(found[0]))
+    with torch.no_grad():
+        trained = agent.encode(collate([cut(first, 0, first.num_steps + 1)], [0]))[0]
+    acted = torch.stack(witness.states[: first.num_steps])
+    return found, float((acted - trained[:-1]).abs().max())
+
+
+def _stretch(trajectories: list[Trajectory], context: int) -> Trajectory:
+    """Rows of short rollouts, again and again, until they fill a window: for timing alone."""
+    rows = sum(t.num_steps + 1 for t in trajectories)
+    parts = trajectories * -(-(context + 1) // rows)
+
+    def joined(arrays: Iterable[Array]) -> Array:
+        return np.concatenate(list(arrays))[: context + 1]
+
+    return Trajectory(
+        {key: joined(t.obs[key] for t in parts) for key in parts[0].obs},
+        joined(t.prev_action for t in parts),
+        joined(t.prev_reward for t in parts),
+        joined(t.first for t in parts),
+        joined(t.terminal for t in parts),
+    )
+
+
+def _time_updates(learner: Learner, config: Config, window: Trajectory, seed: int) -> float:
+    """Seconds per update on a batch of full windows, the first update apart."""
+    seed_torch(seed, "check updates")
+    size = config.replay.batch_size
+    batch = collate([window] * size, [0] * size)
+    learner.step(batch)
+    begin = time.perf_counter()
+    for _ in range(TIMED_UPDATES):
+        learner.step(batch)
+    return (time.perf_counter() - begin) / TIMED_UPDATES
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    raise AssertionError

@@ -1,0 +1,217 @@
+"""The doctor: every fault is found and has its remedy, and sound environments have none."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from test_run_helpers import command
+
+import amago
+from amago.envs import check
+from amago.envs.check import examine
+from amago.training.check import suggest
+
+
+class Patient(gym.Env[Any, Any]):
+    """Sound, but for one fault."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault, self.time = fault, 0
+        self.observation_space: gym.Space[Any] = spaces.Dict(
+            {"x": spaces.Box(-1.0, 1.0, (2,), np.float32), "room": spaces.Discrete(3)}
+        )
+        self.action_space: gym.Space[Any] = spaces.Discrete(2)
+        if fault == "obs space":
+            self.observation_space = spaces.Graph(spaces.Box(0, 1), None)
+        if fault == "action space":
+            self.action_space = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(5)])
+        if fault == "mask":
+            self.observation_space = spaces.Dict({"action_mask": spaces.MultiBinary(3)})
+        self.info: dict[str, Any] = {}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed if self.fault != "seed" else None)
+        self.time = 0
+        obs = self._observe()
+        return obs if self.fault == "old reset" else (obs, {})
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        if self.fault == "slow":
+            time.sleep(0.06)
+        if self.fault == "raises" and self.time == 3:
+            raise KeyError("nobody home")
+        reward: Any = {"nan reward": np.nan, "no reward": 0.0, "huge": 1e9}.get(self.fault, 1.0)
+        reward = "much" if self.fault == "text reward" else reward
+        done: Any = self.time == 4 and self.fault != "endless"
+        if self.fault == "flags":
+            done = int(done)
+        info: Any = self.info if self.fault == "info" else {"success": done}
+        if self.fault == "no info":
+            info = None
+        outcome = (self._observe(), reward, done, False, info)
+        return outcome[:4] if self.fault == "old step" else outcome
+
+    def _observe(self) -> Any:
+        if self.fault == "mask":
+            return {"action_mask": np.ones(3, np.int8)}
+        x = self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        obs = {"x": x, "room": int(self.np_random.integers(3))}
+        if self.time > 0:
+            changes = {
+                "nan": {"x": x * np.nan}, "bounds": {"x": x + 5}, "shape": {"x": x[:1]},
+                "dtype": {"x": x.astype(np.float64)}, "category": {"room": 7},
+            }  # fmt: skip
+            obs |= changes.get(self.fault, {})
+        if self.fault == "missing":
+            del obs["room"]
+        return obs
+
+
+FAULTS = {
+    "obs space": (r"expected Box, Discrete.*got Graph", "TransformObservation"),
+    "action space": (r"action space, got Tuple", r"MultiDiscrete\(\[2, 5\]\).*TransformAction"),
+    "mask": (r"'action_mask' of shape \[2\]", "give the mask that shape"),
+    "nan": ("'x' has NaN or infinite", "division or logarithm"),
+    "bounds": ("'x' reaches .* outside its space -1..1", "widen the bounds"),
+    "shape": (r"'x' has shape \[1\], its space says \[2\]", "correct the space"),
+    "dtype": ("'x' has dtype float64, its space says float32", r"astype\(np.float32\)"),
+    "category": ("'room' is 7, not in Discrete", "correct the space"),
+    "missing": ("'room' is missing", "every entry"),
+    "nan reward": ("a reward is nan", "division or logarithm"),
+    "text reward": ("the reward is str", r"return float\(reward\)"),
+    "no reward": ("earned nothing", "import demonstrations"),
+    "huge": (r"rewards reach 1e\+09", "reward-scale"),
+    "info": ("the same info dictionary", r"dict\(self.info\)"),
+    "no info": ("info is NoneType", r"return \{\}"),
+    "flags": ("terminated is int, not a bool", r"return bool\(terminated\)"),
+    "seed": (r"two runs of seed 0 .* differ right after reset", "self.np_random"),
+    "endless": ("no episode ended within 60 steps", "--env.horizon"),
+    "slow": (r"a step takes 6\d ms", "--env.num-workers"),
+    "raises": ("raised KeyError: 'nobody home'", "see where"),
+    "old step": ("step.. returned 4 values", "shimmy"),
+    "old reset": ("reset.. returned dict", "shimmy"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_named_with_its_remedy(fault: str) -> None:
+    report = examine(lambda: Patient(fault), 60 if fault != "slow" else 8)
+    what, remedy = FAULTS[fault]
+    assert report.problems, "nothing was found"
+    found = [p for p in report.problems if re.search(what, p.what)]
+    assert found, report.problems
+    assert re.search(remedy, found[0].remedy) or re.search(remedy, found[0].what), found[0]
+    assert all(problem.what and problem.remedy for problem in report.problems)
+
+
+def test_a_sound_environment_has_no_problem_and_its_numbers_are_right() -> None:
+    report = examine(Patient, 61)
+    assert report.problems == [] and report.playable and report.reports_success
+    assert (report.steps, report.episodes, report.terminated, report.truncated) == (61, 15, 15, 0)
+    assert report.mean_length == 4.0 and report.longest == 4
+    assert report.reward_range == (1.0, 1.0) and report.spec.horizon is None
+    limited = examine(lambda: gym.wrappers.TimeLimit(Patient("endless"), 5), 20)
+    assert limited.problems == [] and limited.spec.horizon == 5
+    assert (limited.terminated, limited.truncated) == (0, 4)
+
+
+def test_infinity_in_an_unbounded_box_is_found_too() -> None:
+    class Unbounded(Patient):
+        def __init__(self) -> None:
+            super().__init__()
+            self.observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+
+        def _observe(self) -> Any:
+            return np.array([np.inf if self.time == 2 else 0.0], np.float32)
+
+    (problem,) = examine(Unbounded, 20).problems
+    assert "NaN or infinite" in problem.what
+
+
+def test_randomness_that_outlives_a_reset_is_found_at_its_step() -> None:
+    class Leaky(Patient):
+        total = 0
+
+        def step(self, action: Any) -> Any:
+            obs, _, done, cut, info = super().step(action)
+            self.total += 1
+            return obs, float(self.total if self.time == 2 else 0), done, cut, info
+
+    (problem,) = examine(Leaky, 20).problems
+    assert "differ after step 2" in problem.what and "every variable" in problem.remedy
+
+
+def test_wrappers_that_reset_by_themselves_are_found() -> None:
+    report = examine(lambda: gym.wrappers.Autoreset(Patient()), 20)
+    assert any("resets itself" in p.what and "remove" in p.remedy for p in report.problems)
+
+
+def test_masks_are_obeyed_while_checking() -> None:
+    for task in ("amago/MaskedRecall-v0",):
+        env = gym.make(task)
+        report = examine(lambda env=env: env, 200)
+        assert report.problems == []
+        assert not env.unwrapped.task.disobeyed.any()
+
+
+def test_the_whole_check_forecasts_costs_and_compares_acting_with_training() -> None:
+    env = Patient()
+    result = amago.check_env(env, 60)
+    forecast = result.forecast
+    assert result.problems == [] and forecast is not None
+    assert 0.0 <= forecast.acting_error < 1e-4
+    assert forecast.replay_bytes == 2_000 * forecast.trajectory_bytes > 0
+    assert forecast.update_seconds > 0 and forecast.peak_bytes > 1e7
+    text = str(result)
+    for part in ("x: 2 real (float32)", "room: one category of 3", "discrete 2", "no problem",
+                 "acting", "suggested", "15 terminated"):  # fmt: skip
+        assert part in text, part
+    env.step(0)  # still open
+
+
+def test_a_broken_acting_path_is_a_problem(monkeypatch) -> None:
+    from amago.nets.memory.transformer import TransformerMemory
+
+    real = TransformerMemory.step
+
+    def wrong(self, x, time, state):
+        hidden, state = real(self, x, time, state)
+        return hidden + 0.01, state
+
+    monkeypatch.setattr(TransformerMemory, "step", wrong)
+    (problem,) = amago.check_env(Patient, 60).problems
+    assert "acting differ from those of training by 0.01" in problem.what
+    assert "scale them" in problem.remedy
+
+
+def test_suggestions_fit_the_environment() -> None:
+    report = examine(Patient, 60)
+    assert suggest(report) == {"replay.context_length": 4, "agent.reward_scale": 10.0}
+    report.step_seconds, report.reward_range = 0.01, (-500.0, 2.0)
+    assert suggest(report)["env.num_workers"] == 2
+    assert suggest(report)["agent.reward_scale"] == pytest.approx(0.02)
+    endless = examine(lambda: Patient("endless"), 60)
+    assert suggest(endless)["env.horizon"] == 1000
+    assert suggest(endless)["replay.context_length"] == 128
+    assert check.SLOW_SECONDS == 0.05
+
+
+def test_the_verb_says_it_all_and_fails_where_there_are_problems(capsys) -> None:
+    arguments = ("check-env", "amago/BitRecall-v0", "--steps", "60", "--kwargs", "bits=3")
+    code, out, _ = command(capsys, *arguments)
+    assert code == 0 and "multi-binary 3" in out and "no problem" in out
+    code, _, err = command(capsys, "check-env", "NoSuchEnv-v0")
+    assert code == 2 and "no environment is called" in err
+    gym.register("Patient-v0", lambda: Patient("nan"))
+    try:
+        code, out, _ = command(capsys, "check-env", "Patient-v0", "--steps", "20")
+    finally:
+        del gym.registry["Patient-v0"]
+    assert code == 1 and "1 problem" in out and "→ find the division" in out
