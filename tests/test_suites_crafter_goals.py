@@ -135,7 +135,7 @@ def expected_shares() -> dict[str, float]:
 
 def test_goals_are_drawn_with_the_weights_of_the_domain():
     generator = np.random.default_rng(0)
-    count = 20_000
+    count = 10_000
     drawn = Counter(words(draw_goal(generator)) for _ in range(count))
     shares = expected_shares()
     assert sum(shares.values()) == pytest.approx(1.0)

@@ -126,13 +126,23 @@ def _multi_task() -> Config:
 
 
 def _gym() -> Config:
+    # One-step targets reach about tau × updates steps back, too few for episodes of hundreds of
+    # steps within minutes: five steps at a time do.
     return replace(
         SMALL,
-        env=EnvSettings(id="CartPole-v1", num_lanes=8, eval_lanes=16),
+        env=EnvSettings(id="CartPole-v1", num_lanes=24, eval_lanes=32),
         rollout=RolloutSettings(steps_per_epoch=200),
-        replay=ReplaySettings(capacity=2_000, context_length=64),
-        agent=AgentSettings(acting_discount=0.99, reward_scale=1.0),
-        run=RunSettings(epochs=100, updates_per_epoch=100, eval_interval=5, eval_episodes=32),
+        replay=ReplaySettings(capacity=1_000, context_length=64),
+        heads=replace(SMALL.heads, popart_rate=0.01),
+        agent=AgentSettings(
+            discounts=(0.8, 0.9, 0.95),
+            acting_discount=0.98,
+            reward_scale=1.0,
+            n_step=5,
+            target_tau=0.01,
+        ),
+        optim=OptimSettings(grad_clip=20.0),
+        run=RunSettings(epochs=60, updates_per_epoch=100, eval_interval=5, eval_episodes=32),
     )
 
 
