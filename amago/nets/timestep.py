@@ -118,7 +118,7 @@ class MLPEncoder(TimestepEncoder):
     def _feature(self, key: str, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         route = self.routes[key]
         if route == "flag":
-            return values.reshape(len(values), -1).to(dtype)
+            return _flat(values).to(dtype)
         if route == "one_hot":
             hot = F.one_hot(values.long(), self.spec.obs[key].size)
             return hot.flatten(1).to(dtype)
@@ -130,11 +130,7 @@ class MLPEncoder(TimestepEncoder):
 
     def _reals(self, rows: Rows) -> Float[Tensor, "M F"]:
         dtype = rows.prev_reward.dtype
-        reals = [
-            rows.obs[key].reshape(len(rows.time), -1).to(dtype)
-            for key in self.keys
-            if self.routes[key] == "real"
-        ]
+        reals = [_flat(rows.obs[key]).to(dtype) for key in self.keys if self.routes[key] == "real"]
         return torch.cat([*reals, rows.prev_reward[:, None]], -1)
 
 
@@ -149,6 +145,11 @@ def _route(item: ObsSpec) -> str:
         if min(sides) >= GRID_SIDE:
             return "trunk"
     return "one_hot" if _count(item.shape) * item.size <= ONE_HOT_LIMIT else "embed"
+
+
+def _flat(values: Tensor) -> Tensor:
+    """[M, ...] as [M, F], single numbers included."""
+    return values.flatten(1) if values.ndim > 1 else values[:, None]
 
 
 def _name(key: str) -> str:
