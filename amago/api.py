@@ -92,7 +92,8 @@ def load(
     with contextlib.closing(single_env(config.env, env)) as example:
         obs = ObsConverter(example.observation_space)
         action = ActionConverter(example.action_space)
-    vector = make_vector(config.env, seed=0, num_lanes=1, make_env=env)
+    lanes = max(1, len(config.env.ids))
+    vector = make_vector(config.env, seed=0, num_lanes=lanes, make_env=env)
     vector.close()
     agent = Agent(vector.spec, config, custom.parts)
     checkpoint.load_agent(path, agent)
@@ -113,7 +114,11 @@ def evaluate(
         raise ValueError(f"an evaluation needs at least 1 episode, got {episodes}")
     vector, made_here = _vector(env, seed, min(num_lanes, episodes))
     spec = policy.policy.agent.spec
-    if (vector.spec.obs, vector.spec.action) != (spec.obs, spec.action):
+    if (vector.spec.obs, vector.spec.action, vector.spec.goals) != (
+        spec.obs,
+        spec.action,
+        spec.goals,
+    ):
         raise ValueError(
             f"the policy was trained on {spec.name} with {dict(spec.obs)} and {spec.action}, but "
             f"{vector.spec.name} has {dict(vector.spec.obs)} and {vector.spec.action}"

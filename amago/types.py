@@ -121,6 +121,11 @@ class EnvSpec:
     """What instructions are made of, in domains that have them."""
 
 
+def max_goals(spec: EnvSpec) -> int | None:
+    """Slots of the domain's instructions; None where there are none."""
+    return None if spec.goals is None else spec.goals.max_goals
+
+
 @dataclass(frozen=True)
 class Timestep:
     """One row per lane [N], as an environment emits it.

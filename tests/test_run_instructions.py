@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import gymnasium
+import numpy as np
 import pytest
 from test_run_helpers import command, tiny
 
 import amago
 from amago.config import override
+from amago.envs.registry import make_vector
 from amago.presets.ablations import ABLATIONS, ablate
 
 
@@ -52,3 +56,42 @@ def test_every_ablation_makes_an_update(name: str, tmp_path: Path) -> None:
     line = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1]
     assert '"learner/skipped": 0' in line
     assert ("loss/world_model" in line) == (name == "world-model")
+
+
+def test_a_loaded_agent_is_told_what_is_asked(delivered: Path) -> None:
+    policy = amago.load(delivered)
+    env = gymnasium.make("amago.envs.registry:amago/PackageDelivery-v0", horizon=12)
+    obs, info = env.reset(seed=1)
+    with pytest.raises(ValueError, match="instruction= and progress="):
+        policy.predict(obs, None, True, 0.0)
+    action, _ = policy.predict(
+        obs, None, True, 0.0, instruction=info["instruction"], progress=info["progress"]
+    )
+    assert env.action_space.contains(action)
+    both = np.stack([obs, obs])
+    asked = [info["instruction"], "3, 5"]
+    actions, _ = policy.predict(both, None, np.ones(2, bool), np.zeros(2), instruction=asked,
+                                progress=[0, 1])  # fmt: skip
+    assert actions.shape == (2,)
+
+
+def test_attention_and_the_doctor_know_instructions(
+    delivered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "attention.png"
+    code, _, error = command(capsys, "eval", delivered, "--episodes", "2", "--attention", picture)
+    assert code == 0 and picture.exists(), error
+    _, out, error = command(capsys, "check-env", "amago/PackageDelivery-v0", "--steps", "200")
+    assert "acting equals training" in out, out + error
+
+
+def test_tasks_with_other_goals_or_paid_otherwise_are_not_trained_together() -> None:
+    base = amago.preset("maze-runner").env
+    small, large = "amago/MazeRunner-v0?size=11", "amago/MazeRunner-v0?size=15"
+    with pytest.raises(ValueError, match="equal goals"):
+        make_vector(replace(base, kwargs={}, ids=(small, large)), seed=0, num_lanes=2)
+    paid = "amago/MazeRunner-v0?size=11&reward_scale=1000"
+    with pytest.raises(ValueError, match="no reward_scale"):
+        make_vector(replace(base, kwargs={}, ids=(small, paid)), seed=0, num_lanes=2)
+    with pytest.raises(ValueError, match="at least one lane"):
+        make_vector(replace(base, kwargs={}, ids=(small, paid)), seed=0, num_lanes=1)

@@ -62,6 +62,15 @@ class Agent(nn.Module):
         self.critics = build_critics(state_dim, spec.action, discounts, config.heads)
         popart = config.heads.popart and config.heads.critic == "scalar"
         self.popart = PopArt(len(discounts), enabled=popart, rate=config.heads.popart_rate)
+        if config.agent.critics_in_actor_loss == "trained" and spec.action.kind in (
+            "multi_discrete",
+            "multi_binary",
+        ):
+            raise ValueError(
+                "--agent.critics-in-actor-loss trained is for discrete and continuous actions; "
+                f"{spec.name} has {spec.action.kind} ones, whose gradient is estimated without "
+                "differentiating the critics"
+            )
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
 

@@ -98,9 +98,8 @@ class Learner:
 
         state = begin(views.critic)
         actor_state = state if views.actor is views.critic else begin(views.actor)
-        if settings.encoder_in_actor_loss == "frozen":
-            actor_state = actor_state.detach()
-        policy = agent.actor(actor_state, mask)
+        frozen = settings.encoder_in_actor_loss == "frozen"
+        policy = agent.actor(actor_state.detach() if frozen else actor_state, mask)
         values = agent.critics(state, agent.popart)
         taken = values.at(action)
         # The actor climbs critics that it cannot bend: neither they nor the state they see

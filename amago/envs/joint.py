@@ -57,9 +57,7 @@ def joint_tasks(settings: EnvSettings) -> list[JointTask]:
 
 
 def share_out(num_tasks: int, num_lanes: int) -> list[range]:
-    """The lanes of every task: neighbours, as evenly as can be. One lane shows the first task."""
-    if num_lanes == 1:
-        return [range(1), *[range(1, 1)] * (num_tasks - 1)]
+    """The lanes of every task: neighbours, as evenly as can be."""
     if num_lanes < num_tasks:
         raise ValueError(
             f"expected at least one lane for each of {num_tasks} tasks, got {num_lanes} lanes; "
@@ -134,6 +132,11 @@ def common_spec(specs: Sequence[EnvSpec]) -> EnvSpec:
     """The spaces that all tasks share, with the longest horizon of any."""
     first = specs[0]
     for other in specs[1:]:
+        if other.goals != first.goals:
+            raise ValueError(
+                f"tasks that are trained together need equal goals: {first.name} has "
+                f"{first.goals}, {other.name} has {other.goals}; train them apart"
+            )
         if (dict(other.obs), other.action) != (dict(first.obs), first.action):
             raise ValueError(
                 f"tasks that are trained together need equal spaces: {first.name} has "

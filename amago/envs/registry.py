@@ -61,10 +61,15 @@ def make_vector(
     return factory(0, num_lanes)
 
 
+def first_task(settings: EnvSettings) -> EnvSettings:
+    """The settings themselves, or those of the first of several tasks."""
+    return joint_tasks(settings)[0].settings if settings.ids else settings
+
+
 def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:
     """One plain Gymnasium environment of those settings, without the Trials wrapper."""
-    if settings.ids and make_env is None:
-        settings = joint_tasks(settings)[0].settings
+    if make_env is None:
+        settings = first_task(settings)
     return checked_env((make_env or _maker(_with_full_id(settings)))())
 
 
@@ -101,7 +106,13 @@ def _joint_factory(settings: EnvSettings, seed: int, total: int) -> Factory:
         with contextlib.closing(factory(0, 1)) as probe:
             specs.append(probe.spec)
     scales = [task.reward_scale for task in tasks]
-    return partial(_joint_lanes, factories, scales, blocks, common_spec(specs))
+    spec = common_spec(specs)
+    if spec.goals is not None and set(scales) != {1.0}:
+        raise ValueError(
+            "--env.ids: goals are worth 1 each, before relabeling and after it, so tasks with "
+            f"instructions take no reward_scale; got {scales}"
+        )
+    return partial(_joint_lanes, factories, scales, blocks, spec)
 
 
 def _joint_lanes(

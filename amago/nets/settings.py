@@ -162,9 +162,10 @@ class HeadSettings:
                 )
         at_least(1, self, "heads", "num_critics")
         at_least(2, self, "heads", "bins")
-        if not self.return_limits[0] < self.return_limits[1]:
+        low, high = self.return_limits
+        if not (low < high and low == -high):
             raise ValueError(
-                "--heads.return-limits takes the least return, then a greater one, "
+                "--heads.return-limits takes -x and x, so that untrained critics start at 0, "
                 f"got {self.return_limits}"
             )
         at_least(0, self, "heads", "probability_floor")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from amago.agent.settings import AgentSettings, OptimSettings
 from amago.config import Config
 from amago.envs.settings import EnvSettings
-from amago.nets.settings import EncoderSettings, HeadSettings
+from amago.nets.settings import EncoderSettings, HeadSettings, InstructionSettings
 from amago.presets.base import SMALL, Preset, paper
 from amago.replay.settings import ReplaySettings
 from amago.rollout.settings import RolloutSettings
@@ -106,6 +106,7 @@ def _crafter() -> Config:
         rollout=RolloutSettings(steps_per_epoch=250),
         replay=ReplaySettings(capacity=5_000, batch_size=16, context_length=128),
         encoder=EncoderSettings(hidden=(128, 64)),
+        instruction=InstructionSettings(kind="rnn", hidden=(48, 32)),
         agent=AgentSettings(
             discounts=(0.7, 0.9, 0.95, 0.98, 0.99), acting_discount=0.98, target_tau=0.01
         ),
@@ -127,6 +128,7 @@ def _crafter_paper() -> Config:
         env=replace(config.env, num_lanes=8),
         replay=replace(config.replay, capacity=20_000, batch_size=18),
         transformer=replace(config.transformer, num_heads=12),
+        instruction=InstructionSettings(kind="rnn", hidden=(96, 64)),
         heads=HeadSettings(actor_hidden=(400, 400), critic_hidden=(400, 400)),
         optim=OptimSettings(learning_rate=1e-4, weight_decay=1e-4),
         run=replace(config.run, epochs=2000, updates_per_epoch=1500),

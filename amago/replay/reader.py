@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from amago.goals import GoalSpec
 from amago.replay.codec import decode, own
-from amago.replay.format import check_version, goals_of, id_of, key_of
+from amago.replay.format import check_spaces, check_version, goals_of, id_of, key_of
 from amago.replay.rarity import GoalCounts, Rarity, combine, counts_from, no_counts
-from amago.types import Trajectory
+from amago.types import EnvSpec, Trajectory
 
 _INITIAL_MAP_BYTES = 64 << 20
 _MAX_READERS = 1024
@@ -53,6 +53,12 @@ class TrajectoryReader:
                 id_of(key): int.from_bytes(value, "big") for key, value in txn.cursor(self._steps)
             }
         self._publish(window, lengths)
+
+    def check_spaces(self, spec: EnvSpec) -> None:
+        """ValueError unless the stored trajectories are of these spaces."""
+        with self._reading() as txn:
+            stored = bytes(txn.get(b"spaces", b"{}", self._meta)).decode()
+        check_spaces(self._path, stored, spec)
 
     @property
     def goals(self) -> GoalSpec | None:

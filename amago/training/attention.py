@@ -6,14 +6,14 @@ import torch
 
 from amago.agent.agent import pack
 from amago.agent.policy import AgentPolicy
-from amago.envs.registry import make_vector
+from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
 from amago.nets.memory import TransformerMemory
 from amago.nets.memory.diagnose import LayerDiagnosis, diagnose
 from amago.replay.collate import collate
 from amago.rollout.recorder import Recorder
 from amago.training.evaluate import evaluate_rollouts
-from amago.types import Trajectory
+from amago.types import Trajectory, max_goals
 
 
 def diagnose_rollout(
@@ -26,7 +26,7 @@ def diagnose_rollout(
             f"attention is there only in a Transformer, got {type(memory).__name__}; "
             "evaluate a run that was trained with --memory transformer"
         )
-    env = make_vector(settings, seed=seed, num_lanes=1)
+    env = make_vector(first_task(settings), seed=seed, num_lanes=1)
     try:
         recorder = Recorder(env.spec, env.tasks)
         finished: list[Trajectory] = []
@@ -34,6 +34,7 @@ def diagnose_rollout(
     finally:
         env.close()
     with torch.no_grad():
-        _, rows = pack(collate(finished[:1], [0]).to(policy.device))
+        batch = collate(finished[:1], [0], max_goals=max_goals(policy.agent.spec))
+        _, rows = pack(batch.to(policy.device))
         encoded = policy.agent.eval().encoder(rows)
     return finished[0], diagnose(memory, encoded, rows.time)

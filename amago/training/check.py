@@ -25,7 +25,7 @@ from amago.replay.window import cut
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
 from amago.training.seeding import seed_torch
-from amago.types import Array, ObsSpec, Timestep, Trajectory
+from amago.types import Array, ObsSpec, Timestep, Trajectory, max_goals
 
 TOLERANCE = 1e-4
 """Largest difference between acting and training states, in float32."""
@@ -209,7 +209,9 @@ def _act(vector: InProcessVector, agent: Agent, context: int) -> tuple[list[Traj
             break
     first = decode(encode(found[0]))
     with torch.no_grad():
-        trained = agent.encode(collate([cut(first, 0, first.num_steps + 1)], [0]))[0]
+        trained = agent.encode(
+            collate([cut(first, 0, first.num_steps + 1)], [0], max_goals=max_goals(agent.spec))
+        )[0]
     acted = torch.stack(witness.states[: first.num_steps])
     return found, float((acted - trained[:-1]).abs().max())
 
@@ -228,6 +230,10 @@ def _stretch(trajectories: list[Trajectory], context: int) -> Trajectory:
         joined(t.prev_reward for t in parts),
         joined(t.first for t in parts),
         joined(t.terminal for t in parts),
+        instruction=parts[0].instruction,
+        progress=joined(t.progress for t in parts if t.progress is not None)
+        if parts[0].progress is not None
+        else None,
     )
 
 
@@ -235,7 +241,7 @@ def _time_updates(learner: Learner, config: Config, window: Trajectory, seed: in
     """Seconds per update on a batch of full windows, the first update apart."""
     seed_torch(seed, "check updates")
     size = config.replay.batch_size
-    batch = collate([window] * size, [0] * size)
+    batch = collate([window] * size, [0] * size, max_goals=max_goals(learner.agent.spec))
     learner.step(batch)
     begin = time.perf_counter()
     for _ in range(TIMED_UPDATES):

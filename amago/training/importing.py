@@ -15,9 +15,10 @@ import numpy as np
 from amago.config import from_dict
 from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import BARE_KEY, ActionConverter, ObsConverter
+from amago.replay.format import check_trajectory
 from amago.replay.store import TrajectoryStore
 from amago.training.run import Custom, read_header, restore
-from amago.types import Array, ObsSpec, Trajectory
+from amago.types import Array, EnvSpec, ObsSpec, Trajectory
 
 OBS = "observations"
 _COMMIT = 256
@@ -92,7 +93,11 @@ class Importer:
 def _check_values(key: str, given: Array, values: Array, spec: ObsSpec, where: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(f"{where}: observation {key!r} is not finite; leave that episode out")
-    if spec.kind == "category" and given.dtype.kind in "iu" and (values >= spec.size).any():
+    if spec.kind != "category" or not given.size:
+        return
+    wide = given.astype(np.float64)
+    kept = (values.astype(np.float64) - values.min() == wide - wide.min()).all()
+    if not kept or (values >= spec.size).any():
         raise ValueError(
             f"{where}: expected observation {key!r} within its {spec.size} ids, got "
             f"{int(given.min())}..{int(given.max())}; the data are of another space"
@@ -190,8 +195,17 @@ def import_into(
     config = from_dict(read_header(folder)["config"])
     with contextlib.closing(single_env(config.env, make_env)) as env:
         importer = Importer(ObsConverter(env.observation_space), ActionConverter(env.action_space))
+    sources = list(sources)
     run = restore(folder, custom=Custom(make_env=make_env))
     try:
+        # What is committed stays for good, so every episode is read and checked beforehand.
+        for source in sources:
+            if kind == "run":
+                with TrajectoryStore.open_readonly(Path(source) / "replay") as store:
+                    store.check_spaces(run.env.spec)
+            for trajectory in _read(kind, source, importer):
+                check_trajectory(trajectory, run.env.spec)
+                _check_length(trajectory, run.env.spec)
         before = run.store.num_protected
         steps = 0
         pending: list[Trajectory] = []
@@ -207,6 +221,14 @@ def import_into(
         return run.store.num_protected - before, steps
     finally:
         run.close()
+
+
+def _check_length(trajectory: Trajectory, spec: EnvSpec) -> None:
+    if spec.horizon is not None and trajectory.num_steps > spec.horizon:
+        raise ValueError(
+            f"{trajectory.task}: expected at most {spec.horizon} steps, the horizon of "
+            f"{spec.name}, got {trajectory.num_steps}; cut the episode, or raise --env.horizon"
+        )
 
 
 def _read(kind: str, source: str, importer: Importer) -> Iterator[Trajectory]:

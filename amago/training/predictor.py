@@ -40,12 +40,16 @@ class Predictor:
         episode_start: Any,
         reward: Any,
         first: Any = None,
+        instruction: Any = None,
+        progress: Any = None,
     ) -> tuple[Any, PredictState]:
         """Choose actions.
 
         `episode_start` clears the memory of an environment (an outer reset), `reward` is what
         the last step paid (ignored at a start), `first` marks the start of a further trial
-        within the same memory.
+        within the same memory. Where the environment follows instructions, `instruction` is
+        what is asked (text or numbers; a list of them for N environments) and `progress` how
+        many of its goals are complete, as the environment's info says.
         """
         single = np.ndim(episode_start) == 0
         start = np.atleast_1d(np.asarray(episode_start, bool)).copy()
@@ -74,9 +78,35 @@ class Predictor:
             terminal=np.zeros(count, bool),
             last=np.zeros(count, bool),
             world_seed=np.zeros(count, np.int64),
+            **self._asked(instruction, progress, count, single),
         )
         chosen, memory = self.policy.act(timestep, state.memory)
         executed = self._action.executed(chosen, count)
         after = PredictState(memory, self._action.spec.encode(executed), time + 1)
         actions = self._action.to_env(executed)
         return (actions[0] if single else actions), after
+
+    def _asked(self, instruction: Any, progress: Any, count: int, single: bool) -> dict[str, Any]:
+        """The instruction's fields of a Timestep."""
+        goals = self.policy.agent.spec.goals
+        if goals is None:
+            return {}
+        if instruction is None or progress is None:
+            raise ValueError(
+                "this agent follows instructions; pass instruction= and progress=, which the "
+                'environment reports in info["instruction"] and info["progress"]'
+            )
+        given = [goals.instruction(one) for one in ([instruction] if single else instruction)]
+        if len(given) != count:
+            raise ValueError(
+                f"expected {count} instructions, one per environment, got {len(given)}"
+            )
+        slots = np.zeros((count, goals.max_goals, goals.size), goals.dtype)
+        for lane, asked in enumerate(given):
+            slots[lane, : len(asked)] = asked
+        done = np.broadcast_to(np.asarray(progress, np.int64), (count,)).copy()
+        return {
+            "instruction": slots,
+            "num_goals": np.array([len(asked) for asked in given], np.int64),
+            "progress": done,
+        }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from amago.agent.policy import AgentPolicy
-from amago.envs.registry import make_vector
+from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
 from amago.training.evaluate import evaluate_rollouts
 from amago.types import Array, Step
@@ -33,7 +33,7 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
     check_video(path)
     import imageio.v3 as iio
 
-    env = make_vector(settings, seed=seed, num_lanes=1)
+    env = make_vector(first_task(settings), seed=seed, num_lanes=1)
     frames: list[Array] = []
 
     def watch(step: Step) -> None:

@@ -9,7 +9,12 @@ import numpy as np
 
 from amago.envs.suites.crafter.game import ACTIONS, AREA, ITEMS, LOCAL_VIEW, TEXTURES, Game
 from amago.envs.suites.crafter.goals import REACH, achieved_goals
-from amago.envs.suites.crafter.instructions import draw_instruction, draw_tech_tree, tech_tree
+from amago.envs.suites.crafter.instructions import (
+    MAX_GOALS,
+    draw_instruction,
+    draw_tech_tree,
+    tech_tree,
+)
 from amago.envs.suites.crafter.spec import goal_spec
 from amago.types import Array
 
@@ -39,6 +44,7 @@ class Crafter(gym.Env[Any, Any]):
         instructions: Literal["random", "tech-tree", "none"] = "random",
         expanded: bool = False,
         horizon: int = 2000,
+        max_goals: int = MAX_GOALS,
         render_mode: str | None = None,
     ) -> None:
         if observation not in ("textures", "pixels"):
@@ -49,12 +55,13 @@ class Crafter(gym.Env[Any, Any]):
             )
         if horizon < 1:
             raise ValueError(f"expected horizon to be at least 1, got {horizon}")
+        self.max_goals = max_goals
         self.observation = observation
         self.horizon = horizon
         self.instructions = instructions
         self.expanded = expanded
         if instructions != "none":
-            self.goals = goal_spec(expanded)
+            self.goals = goal_spec(expanded, max_goals)
         self.frontier = -1
         """The most advanced goal of the tech-tree that was ever achieved here."""
         self.render_mode = render_mode
@@ -96,8 +103,11 @@ class Crafter(gym.Env[Any, Any]):
         if self.instructions == "none":
             return {}
         if self.instructions == "tech-tree":
-            return {"instruction": draw_tech_tree(generator, self.frontier, expanded=self.expanded)}
-        return {"instruction": draw_instruction(generator)}
+            drawn = draw_tech_tree(
+                generator, self.frontier, expanded=self.expanded, max_goals=self.max_goals
+            )
+            return {"instruction": drawn}
+        return {"instruction": draw_instruction(generator, self.max_goals)}
 
     def _advance_frontier(self, achieved: Array) -> None:
         tree = tech_tree(self.expanded)

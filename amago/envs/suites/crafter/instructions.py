@@ -54,14 +54,18 @@ def tech_tree(expanded: bool = False) -> tuple[Goal, ...]:
     )
 
 
-def draw_instruction(generator: np.random.Generator) -> Tokens:
-    """One to five goals [k, 3], drawn independently of each other."""
-    length = int(generator.integers(1, MAX_GOALS + 1))
+def draw_instruction(generator: np.random.Generator, max_goals: int = MAX_GOALS) -> Tokens:
+    """One to `max_goals` goals [k, 3], drawn independently of each other."""
+    length = int(generator.integers(1, max_goals + 1))
     return np.array([draw_goal(generator) for _ in range(length)], np.uint8)
 
 
 def draw_tech_tree(
-    generator: np.random.Generator, frontier: int, *, expanded: bool = False
+    generator: np.random.Generator,
+    frontier: int,
+    *,
+    expanded: bool = False,
+    max_goals: int = MAX_GOALS,
 ) -> Tokens:
     """Half of the time, an ordered part of the progression up to index `frontier`.
 
@@ -70,8 +74,8 @@ def draw_tech_tree(
     """
     from_tree = generator.random() < 0.5
     if not from_tree or frontier < 0:
-        return draw_instruction(generator)
-    length = min(int(generator.integers(1, MAX_GOALS + 1)), frontier + 1)
+        return draw_instruction(generator, max_goals)
+    length = min(int(generator.integers(1, max_goals + 1)), frontier + 1)
     chosen = np.sort(generator.choice(frontier + 1, length, replace=False))
     return np.array([tech_tree(expanded)[index] for index in chosen], np.uint8)
 

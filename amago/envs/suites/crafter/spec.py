@@ -38,7 +38,7 @@ class ExpandedCrafterGoals(CrafterGoals):
     known: ClassVar[frozenset[goals.Goal]] = goals.EXPANDED_GOALS
 
 
-def goal_spec(expanded: bool) -> GoalSpec:
+def goal_spec(expanded: bool, max_goals: int = MAX_GOALS) -> GoalSpec:
     arguments: dict[str, Any] = {"kind": "token", "vocabulary": goals.VOCABULARY}
     cls = ExpandedCrafterGoals if expanded else CrafterGoals
-    return cls(MAX_GOALS, goals.GOAL_SIZE, **arguments)
+    return cls(max_goals, goals.GOAL_SIZE, **arguments)
