@@ -139,8 +139,9 @@ def random_batch(
 
 
 def map_batch(batch: Batch, function: Any) -> Batch:
-    """A batch with a function applied to every array."""
-    rest = {f.name: function(getattr(batch, f.name)) for f in fields(batch) if f.name != "obs"}
+    """A batch with a function applied to every array that it has."""
+    columns = {f.name: getattr(batch, f.name) for f in fields(batch) if f.name != "obs"}
+    rest = {name: function(value) for name, value in columns.items() if value is not None}
     return replace(batch, obs={k: function(v) for k, v in batch.obs.items()}, **rest)
 
 
