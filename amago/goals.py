@@ -210,7 +210,7 @@ def replay(instruction: Array, achieved: Ragged) -> Array:
         after = int(offsets[rows[-1] + 1])
     if rows:
         # Whether and how far each of these rows advances is for the rule to say.
-        asked = np.broadcast_to(instruction, (len(rows), *instruction.shape))
+        asked = instruction[None].repeat(len(rows), axis=0)
         before, count = np.arange(len(rows)), np.full(len(rows), len(instruction))
         result = advance(asked, count, before, ragged.select(achieved, np.array(rows)))
         assert (result.progress == before + 1).all()

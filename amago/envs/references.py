@@ -15,7 +15,7 @@ from amago.envs.tasks.single import TASKS, make_task, task_arguments
 from amago.types import Array
 
 NUM_WORLDS = 10_000
-NUM_INSTRUCTIONS = 1_000
+NUM_INSTRUCTIONS = 500
 
 
 def oracle_blocks(settings: EnvSettings, num_blocks: int = 10) -> list[float] | None:

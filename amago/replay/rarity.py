@@ -100,11 +100,13 @@ class Rarity:
     def weights(self, goals: Array, frequency: Frequency) -> Array:
         """The weight of each goal [total, size] → [total]."""
         keys = keys_of(goals)
-        at = np.searchsorted(self._keys, keys)
-        known = at < len(self._keys)
-        known[known] = self._keys[at[known]] == keys[known]
-        weights: Array = self._weights[frequency][np.where(known, at, -1)]
-        return weights
+        weights = self._weights[frequency]
+        if not len(self._keys):
+            return weights.repeat(len(keys))
+        at = self._keys.searchsorted(keys)
+        at[at == len(self._keys)] = 0
+        found: Array = np.where(self._keys[at] == keys, weights[at], weights[-1])
+        return found
 
 
 def rarity(counts: Array, total: int) -> Array:

@@ -6,8 +6,10 @@ happened to achieve. Rewards, progress and the end follow from `amago.goals.repl
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -28,7 +30,7 @@ SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
 )
 """How a draw turns rarity into odds, and how often: the rarest five (those that tie with the
 fifth, too), all alike, above the least rare, above the median."""
-_CHANCES = np.cumsum([chance for chance, _ in SCHEMES])[:-1]
+_CHANCES = list(accumulate(chance for chance, _ in SCHEMES))[:-1]
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def merged(trajectory: Trajectory, choice: Choice) -> Array:
     then what was asked for and is still open, up to the length of the old one."""
     assert trajectory.instruction is not None
     asked, completed = trajectory.instruction, completed_rows(trajectory)
-    order = np.argsort(np.concatenate([completed, choice.rows]))
+    order = np.concatenate([completed, choice.rows]).argsort()
     happened = np.concatenate([asked[: len(completed)], choice.goals])[order]
     return np.concatenate([happened, asked[len(completed) :]])[: len(asked)]
 
@@ -157,9 +159,9 @@ def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
     assert trajectory.achieved is not None and trajectory.progress is not None
     progress = replay(instruction, trajectory.achieved)
     reward = np.zeros_like(trajectory.prev_reward)
-    reward[1:] = np.diff(progress)
+    reward[1:] = progress[1:] - progress[:-1]
     terminal = trajectory.terminal
-    complete = int(np.searchsorted(progress, len(instruction)))
+    complete = int(progress.searchsorted(len(instruction)))
     ended = complete < len(progress)
     if ended:
         terminal = terminal.copy()
@@ -178,7 +180,7 @@ def draw(weights: Array, rng: np.random.Generator) -> int:
     """An index, by a scheme that this draw picks itself."""
     if len(weights) == 1:
         return 0
-    scheme = int(np.searchsorted(_CHANCES, rng.random(), side="right"))
+    scheme = bisect(_CHANCES, rng.random())
     return pick(odds(weights, scheme), rng)
 
 
@@ -189,6 +191,6 @@ def odds(weights: Array, scheme: int) -> Array:
 
 def pick(weights: Array, rng: np.random.Generator) -> int:
     """An index, with chances in proportion to weights."""
-    edges = np.cumsum(weights)
-    at = int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
+    edges = weights.cumsum()
+    at = int(edges.searchsorted(rng.random() * edges[-1], side="right"))
     return min(at, len(weights) - 1)

@@ -84,7 +84,7 @@ class Recorder:
         self._num_achieved[lanes[begins]] = 0
         self._instruction[lanes], self._num_goals[lanes] = rows.instruction, rows.num_goals
         offsets, goals = rows.achieved
-        counts = np.diff(offsets)
+        counts = ragged.counts_of(rows.achieved)
         most = int((self._num_achieved[lanes] + counts).max())
         if most > self._achieved.shape[1]:
             self._achieved = _grown(self._achieved, max(most, 2 * self._achieved.shape[1]))
