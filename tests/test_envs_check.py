@@ -215,3 +215,9 @@ def test_the_verb_says_it_all_and_fails_where_there_are_problems(capsys) -> None
     finally:
         del gym.registry["Patient-v0"]
     assert code == 1 and "1 problem" in out and "→ find the division" in out
+
+
+@pytest.mark.parametrize("name", ["PixelRecall", "MaskedRecall", "BitRecall"])
+def test_acting_equals_training_on_pixels_masks_and_bits(name: str) -> None:
+    result = amago.check_env(f"amago/{name}-v0", 100)
+    assert result.problems == [] and result.forecast.acting_error < 1e-4
