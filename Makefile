@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Nothing of the user's own packages may leak into the environment.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: train test test-slow check format lint types contracts install clean
+.PHONY: train bench test test-slow check format lint types contracts install clean
 
 install: .venv/.installed
 
@@ -18,6 +18,10 @@ install: .venv/.installed
 
 train: install
 	$(BIN)/amago train dark-key-to-door
+
+# Minutes, on an otherwise idle machine; shows what has changed since the last comparable run.
+bench: install
+	$(BIN)/amago bench all --record
 
 test: check
 

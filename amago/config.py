@@ -15,10 +15,11 @@ from amago.nets.settings import (
     FeedforwardSettings,
     GruSettings,
     HeadSettings,
+    InstructionSettings,
     MemoryKind,
     TransformerSettings,
 )
-from amago.replay.settings import ReplaySettings
+from amago.replay.settings import RelabelSettings, ReplaySettings
 from amago.rollout.settings import ExplorationSettings, RolloutSettings
 from amago.training.settings import RunSettings
 
@@ -29,7 +30,9 @@ class Config:
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     exploration: ExplorationSettings = field(default_factory=ExplorationSettings)
     replay: ReplaySettings = field(default_factory=ReplaySettings)
+    relabel: RelabelSettings = field(default_factory=RelabelSettings)
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    instruction: InstructionSettings = field(default_factory=InstructionSettings)
     memory: MemoryKind = "transformer"
     """What remembers: the Transformer, a GRU, or nothing at all."""
     transformer: TransformerSettings = field(default_factory=TransformerSettings)

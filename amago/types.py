@@ -8,6 +8,9 @@ Row t holds what the policy knew at t. Actions, rewards and terminals of the los
 shifted views of the same rows: action[t] = prev_action[t+1], reward[t] = prev_reward[t+1],
 done[t] = terminal[t+1]. A trajectory of T steps therefore has T+1 rows, and no value in
 them is ever a sentinel: `valid`, `first` and `terminal` say what a float must not.
+
+Domains with instructions have k = `max_goals` slots for goals of `goal size` numbers; see
+`amago.goals`. Elsewhere their fields are None.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from amago import ragged
+from amago.goals import GoalSpec
 
 if TYPE_CHECKING:
     import torch
@@ -111,6 +117,8 @@ class EnvSpec:
     action: ActionSpec
     horizon: int | None
     """Most steps of a rollout, outer reset to end; None when no limit is known."""
+    goals: GoalSpec | None = None
+    """What instructions are made of, in domains that have them."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,11 @@ class Timestep:
     last: Array  # [N] bool
     world_seed: Array  # [N] int64
     success: Array | None = None  # [N] bool
+    instruction: Array | None = None  # [N, k, goal size], slots from num_goals on are 0
+    num_goals: Array | None = None  # [N] int64, goals of the lane's instruction
+    progress: Array | None = None  # [N] int64, how many of them are complete
+    achieved: tuple[Array, Array] | None = None
+    """All goals that the step into this row achieved: (offsets [N+1], goals [total, size])."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -146,7 +159,12 @@ class Timestep:
             terminal=self.terminal[lanes],
             last=self.last[lanes],
             world_seed=self.world_seed[lanes],
-            success=None if self.success is None else self.success[lanes],
+            achieved=None if self.achieved is None else ragged.select(self.achieved, lanes),
+            **{
+                name: None if values is None else values[lanes]
+                for name in ("success", "instruction", "num_goals", "progress")
+                for values in (getattr(self, name),)
+            },
         )
 
 
@@ -175,7 +193,7 @@ class Trajectory:
     terminal: Array  # [T+1] bool
     world_seed: int = 0
     task: str = ""
-    instruction: Array | None = None  # [k, goal size]
+    instruction: Array | None = None  # [num_goals, goal size]
     progress: Array | None = None  # [T+1] how many goals of the instruction are complete
     achieved: tuple[Array, Array] | None = None
     """Goals achieved per row: (offsets [T+2], goals [total, goal size])."""
@@ -196,15 +214,17 @@ class Batch:
     first: torch.Tensor  # [B, L+1] bool
     terminal: torch.Tensor  # [B, L+1] bool
     valid: torch.Tensor  # [B, L+1] bool
+    instruction: torch.Tensor | None = None  # [B, k, goal size] float32, unused slots are 0
+    num_goals: torch.Tensor | None = None  # [B] int64
+    progress: torch.Tensor | None = None  # [B, L+1] int64
 
     def to(self, device: torch.device | str) -> Batch:
-        return Batch(
-            obs={key: value.to(device, non_blocking=True) for key, value in self.obs.items()},
-            **{
-                name: getattr(self, name).to(device, non_blocking=True)
-                for name in ("prev_action", "prev_reward", "time", "first", "terminal", "valid")
-            },
-        )
+        def move(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: move(item) for key, item in value.items()}
+            return None if value is None else value.to(device, non_blocking=True)
+
+        return Batch(**{name: move(value) for name, value in vars(self).items()})
 
 
 class VectorEnv(Protocol):

@@ -147,7 +147,11 @@ def random_batch(
 
 def map_batch(batch: Batch, function: Any) -> Batch:
     """A batch with a function applied to every array."""
-    rest = {f.name: function(getattr(batch, f.name)) for f in fields(batch) if f.name != "obs"}
+    rest = {
+        f.name: function(getattr(batch, f.name))
+        for f in fields(batch)
+        if f.name != "obs" and getattr(batch, f.name) is not None
+    }
     return replace(batch, obs={k: function(v) for k, v in batch.obs.items()}, **rest)
 
 

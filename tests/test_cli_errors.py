@@ -82,7 +82,7 @@ BAD_LINES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "actions of an unsupported kind": (
         ["train", "gym", *GYM, "--env.id", "test_run_helpers:Bad-actions-v0"],
-        ["MultiBinary or bounded Box", "offer MultiDiscrete([2])", "TransformAction"],
+        ["bounded Box action space", "MultiDiscrete([2])", "TransformAction"],
     ),
     "observations that are not numbers": (
         ["train", "gym", *GYM, "--env.id", "test_run_helpers:Bad-nan-v0",

@@ -22,12 +22,19 @@ def test_windows_reach_every_start_and_never_leave_the_trajectory(
     assert max(starts) + rows == num_steps + 1, "the last row must be reachable"
 
 
-def test_window_starts_are_uniform() -> None:
+def test_no_transition_is_seen_less_often_than_the_others() -> None:
+    num_steps, context_length, draws = 29, 10, 20_000
     rng = np.random.default_rng(1)
-    starts = [draw_window(29, 10, rng)[0] for _ in range(8000)]
-    counts = np.bincount(starts, minlength=20)
-    chi_square = ((counts - 400.0) ** 2 / 400.0).sum()
-    assert len(counts) == 20 and chi_square < 43.8  # 99.9 % quantile of 19 degrees of freedom
+    seen = np.zeros(num_steps)
+    for _ in range(draws):
+        start, rows = draw_window(num_steps, context_length, rng)
+        seen[start : start + rows - 1] += 1
+    # Every transition is inside L of the T+L-1 starts that are drawn, before those are moved.
+    least = context_length / (num_steps + context_length - 1)
+    deviation = np.sqrt(least * (1 - least) / draws)
+    assert (seen / draws > least - 4 * deviation).all()
+    assert abs(seen[-1] / draws - least) < 4 * deviation, "the end"
+    assert abs(seen[0] / draws - least) < 4 * deviation, "the beginning"
 
 
 def test_collating_pads_on_the_right_with_zeros_and_says_what_is_valid() -> None:

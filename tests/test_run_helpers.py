@@ -54,6 +54,8 @@ SMALL_NETS = {
 
 def short_world(config: Config) -> dict[str, Any]:
     """Overrides that keep a preset's rollouts short, whatever its environment is."""
+    if config.env.trials is not None or "Crafter" in config.env.id:
+        return {"env.kwargs": {**config.env.kwargs, "horizon": 6}, "replay.context_length": 8}
     if config.env.id not in TASKS:
         return {"rollout.steps_per_epoch": 12, "replay.context_length": 8}
     known = task_arguments(config.env.id)

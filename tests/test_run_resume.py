@@ -42,8 +42,9 @@ LONG = {
 SHORTER = {
     "dark-key-to-door": {"grid": 3, "trial_limit": 3, "horizon": 6},
     "wind": {"horizon": 6},
+    "package-delivery": {"road": 12, "horizon": 12},
 }
-PRESETS = ("dark-key-to-door", "wind")
+PRESETS = tuple(SHORTER)
 
 
 def _long(name: str) -> Config:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -13,10 +14,12 @@ from torch import Tensor, nn
 from amago.config import Config
 from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
+from amago.nets.instruction import Asked
 from amago.nets.memory import FeedforwardMemory, GRUMemory, Memory, TransformerMemory
 from amago.nets.packing import Packing
 from amago.nets.timestep import MLPEncoder, Rows, TimestepEncoder
 from amago.nets.value import PopArt
+from amago.nets.world_model import WorldModel
 from amago.types import ACTION_MASK, Batch, EnvSpec
 
 
@@ -46,8 +49,14 @@ class Agent(nn.Module):
         discounts = config.agent.resolve_discounts(spec.action.kind)
         self.acting_index = discounts.index(config.agent.acting_discount)
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
-        self.encoder = parts.encoder(spec) if parts.encoder else MLPEncoder(spec, config.encoder)
-        self.memory = build_memory(config, spec, self.encoder.output_dim, parts.memory)
+        self.encoder, self.memory = build_trunk(spec, config, parts)
+        kind = config.agent.sequence_models
+        self.target_trunk = self.critic_trunk = None
+        if kind == "target":
+            trunk = Trunk(self.encoder, self.memory)
+            self.target_trunk = copy.deepcopy(trunk).requires_grad_(False)
+        elif kind == "separate":
+            self.critic_trunk = Trunk(*build_trunk(spec, config, parts))
         state_dim = self.memory.output_dim
         self.actor = Actor(state_dim, spec.action, len(discounts), config.heads)
         self.critics = build_critics(state_dim, spec.action, discounts, config.heads)
@@ -56,9 +65,32 @@ class Agent(nn.Module):
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
 
+        self.world_model = None
+        if config.agent.world_model_weight:
+            self.world_model = self._world_model(spec, config)
+
     def states(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
         """The state of every packed row, from one pass."""
         return self.memory.forward_packed(self.encoder(rows), rows.time, packing)
+
+    def views(self, rows: Rows, packing: Packing) -> Views:
+        """What actor and critics see of every row, and what their target copies see."""
+        states = self.states(rows, packing)
+        if self.critic_trunk is not None:
+            critic = self.critic_trunk(rows, packing)
+            return Views(states, critic, states.detach(), critic.detach())
+        target = states.detach()
+        if self.target_trunk is not None:
+            with torch.no_grad():
+                target = self.target_trunk(rows, packing)
+        return Views(states, states, target, target)
+
+    def update_statistics(self, rows: Rows) -> None:
+        """Show the rows of a training batch to every encoder's normaliser."""
+        self.encoder.update_statistics(rows)
+        for trunk in (self.target_trunk, self.critic_trunk):
+            if trunk is not None:
+                trunk.encoder.update_statistics(rows)
 
     def encode(self, batch: Batch) -> Float[Tensor, "B T D"]:
         """The states of a whole batch; zero where it is padded."""
@@ -68,13 +100,61 @@ class Agent(nn.Module):
     @torch.no_grad()
     def update_targets(self, tau: float) -> None:
         """Move the target heads towards the online ones [Polyak averaging]."""
-        for target, online in (
+        pairs: list[tuple[nn.Module, nn.Module]] = [
             (self.target_actor, self.actor),
             (self.target_critics, self.critics),
-        ):
+        ]
+        if self.target_trunk is not None:
+            pairs += [
+                (self.target_trunk.encoder, self.encoder),
+                (self.target_trunk.memory, self.memory),
+            ]
+        for target, online in pairs:
             torch._foreach_lerp_(
                 list(target.parameters()), [p.detach() for p in online.parameters()], tau
             )
+
+    def _world_model(self, spec: EnvSpec, config: Config) -> WorldModel:
+        if not isinstance(self.encoder, MLPEncoder):
+            raise ValueError(
+                "--agent.world-model-weight predicts the features of the built-in encoder, got "
+                f"{type(self.encoder).__name__}; leave it at 0"
+            )
+        return WorldModel(
+            self.memory.output_dim,
+            spec.action.size,
+            self.encoder.num_reals,
+            config.heads.critic_hidden[-1],
+        )
+
+
+class Trunk(nn.Module):
+    """An encoder and a memory of one's own, beside the agent's."""
+
+    def __init__(self, encoder: TimestepEncoder, memory: Memory) -> None:
+        super().__init__()
+        self.encoder, self.memory = encoder, memory
+
+    def forward(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
+        return self.memory.forward_packed(self.encoder(rows), rows.time, packing)
+
+
+class Views(NamedTuple):
+    """States of all rows as four readers see them; the targets' carry no gradient."""
+
+    actor: Tensor
+    critic: Tensor
+    target_actor: Tensor
+    target_critic: Tensor
+
+
+def build_trunk(spec: EnvSpec, config: Config, parts: Parts) -> tuple[TimestepEncoder, Memory]:
+    encoder = (
+        parts.encoder(spec)
+        if parts.encoder
+        else MLPEncoder(spec, config.encoder, config.instruction)
+    )
+    return encoder, build_memory(config, spec, encoder.output_dim, parts.memory)
 
 
 def build_memory(
@@ -113,6 +193,19 @@ def pack(batch: Batch) -> tuple[Packing, Rows]:
         prev_reward=packing.pack(batch.prev_reward),
         time=packing.pack(batch.time),
         first=packing.pack(batch.first),
+        asked=_asked(batch, packing),
+    )
+
+
+def _asked(batch: Batch, packing: Packing) -> Asked | None:
+    """An instruction is that of a whole window, how far it is followed that of a row."""
+    if batch.instruction is None or batch.num_goals is None or batch.progress is None:
+        return None
+    width = batch.valid.shape[1]
+    return Asked(
+        goals=packing.pack(batch.instruction[:, None].expand(-1, width, -1, -1)),
+        num_goals=packing.pack(batch.num_goals[:, None].expand(-1, width)),
+        progress=packing.pack(batch.progress),
     )
 
 

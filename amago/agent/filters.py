@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,4 +20,9 @@ def exponential_filter(advantage: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
     return advantage.exp().clamp(max=MAX_WEIGHT)
 
 
-FILTERS = {"binary": binary_filter, "exponential": exponential_filter}
+def no_filter(advantage: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
+    """1 everywhere: behaviour cloning of all that happened [GCSL]."""
+    return torch.ones_like(advantage)
+
+
+FILTERS = {"binary": binary_filter, "exponential": exponential_filter, "none": no_filter}

@@ -18,7 +18,7 @@ from amago.agent.settings import AgentSettings, OptimSettings
 from amago.agent.targets import draw_critics, n_step_target, td_target
 from amago.nets.layers import power_iterate
 from amago.nets.packing import Packing
-from amago.nets.timestep import Rows
+from amago.nets.timestep import MLPEncoder, Rows
 from amago.types import Batch
 
 MAX_SKIPPED = 20
@@ -49,7 +49,7 @@ class Learner:
         agent.train()
         before = [tensor.clone() for tensor in self._statistics()]
         power_iterate(agent)
-        agent.encoder.update_statistics(rows)
+        agent.update_statistics(rows)
         loss, metrics = self.losses(batch, (packing, rows))
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
@@ -85,10 +85,10 @@ class Learner:
         mask = None if allowed is None else begin(allowed)
         next_mask = None if allowed is None else end(allowed)
 
-        states = agent.states(rows, packing)
-        state, next_state = begin(states), end(states.detach())
-
-        target = self._target(reward, done, next_state, next_mask)
+        views = agent.views(rows, packing)
+        target = self._target(
+            reward, done, end(views.target_actor), end(views.target_critic), next_mask
+        )
         if settings.n_step > 1:
             final = end(packing.last_rows())
             target = n_step_target(target, reward, done, final, agent.discounts, settings.n_step)
@@ -96,12 +96,16 @@ class Learner:
         agent.critics.rescale(scale, shift)
         agent.target_critics.rescale(scale, shift)
 
-        policy = agent.actor(state, mask)
+        state = begin(views.critic)
+        actor_state = state if views.actor is views.critic else begin(views.actor)
+        if settings.encoder_in_actor_loss == "frozen":
+            actor_state = actor_state.detach()
+        policy = agent.actor(actor_state, mask)
         values = agent.critics(state, agent.popart)
         taken = values.at(action)
         # The actor climbs critics that it cannot bend: neither they nor the state they see
         # get gradients from this term [AMAGO appendix A.1].
-        detached = values.detached()
+        detached = values.detached() if settings.critics_in_actor_loss == "frozen" else values
         expected = detached.under(policy)
         baseline = expected  # V(s) from the policy gradient's own sample, unless more are asked for
         if settings.value_samples > 1:
@@ -113,23 +117,34 @@ class Learner:
             "actor": policy_gradient_loss(expected),
             "bc": filtered_bc_loss(policy, action, weight),
         }
+        weights = {
+            "critic": settings.critic_weight,
+            "actor": settings.actor_weight,
+            "bc": settings.bc_weight,
+        }
+        if agent.world_model is not None:
+            assert isinstance(agent.encoder, MLPEncoder)
+            following = end(agent.encoder.normalised_reals(rows))
+            terms["world_model"] = agent.world_model.loss(actor_state, action, following)
+            weights["world_model"] = settings.world_model_weight
         losses = {name: term.mean() for name, term in terms.items()}
-        total = (
-            settings.critic_weight * losses["critic"]
-            + settings.actor_weight * losses["actor"]
-            + settings.bc_weight * losses["bc"]
-        )
+        total = torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
         metrics = describe(agent, losses, total, policy, taken, target, weight)
         return total, metrics
 
     @torch.no_grad()
     def _target(
-        self, reward: Tensor, done: Tensor, next_state: Tensor, next_mask: Tensor | None
+        self,
+        reward: Tensor,
+        done: Tensor,
+        actor_state: Tensor,
+        critic_state: Tensor,
+        mask: Tensor | None,
     ) -> Tensor:
         agent = self.agent
         drawn = draw_critics(agent.critics.num_critics, self.settings.target_critics, reward.device)
-        policy = agent.target_actor(next_state, next_mask)
-        values = agent.target_critics(next_state, agent.popart, drawn)
+        policy = agent.target_actor(actor_state, mask)
+        values = agent.target_critics(critic_state, agent.popart, drawn)
         return td_target(reward, done, values.under(policy).raw, agent.discounts)
 
     def _statistics(self) -> list[Tensor]:

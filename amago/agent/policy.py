@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from amago.agent.agent import Agent, action_mask
+from amago.nets.instruction import Asked
 from amago.nets.timestep import Rows
 from amago.types import Array, Timestep
 
@@ -31,7 +32,9 @@ class AgentPolicy:
 
     @torch.no_grad()
     def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
-        agent = self.agent.eval()
+        agent = self.agent
+        if agent.training:  # walking through all modules at every step costs a tenth of it
+            agent.eval()
         rows = rows_of(timestep, self.device)
         encoded = agent.encoder(rows)
         hidden, state = agent.memory.step(encoded, torch.from_numpy(timestep.time), state)
@@ -46,12 +49,17 @@ def rows_of(timestep: Timestep, device: torch.device) -> Rows:
     def tensor(array: Array) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
+    asked = None
+    if timestep.instruction is not None:
+        assert timestep.num_goals is not None and timestep.progress is not None
+        asked = Asked(*map(tensor, (timestep.instruction, timestep.num_goals, timestep.progress)))
     return Rows(
         obs={key: tensor(value) for key, value in timestep.obs.items()},
         prev_action=tensor(timestep.prev_action),
         prev_reward=tensor(timestep.prev_reward),
         time=tensor(timestep.time),
         first=tensor(timestep.first),
+        asked=asked,
     )
 
 

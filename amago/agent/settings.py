@@ -33,8 +33,17 @@ class AgentSettings:
     """Weight of the filtered behaviour-cloning loss."""
     critic_weight: float = 10.0
     """Weight of the critic loss."""
-    bc_filter: Literal["binary", "exponential"] = "binary"
-    """Which actions are cloned: those of positive advantage, or all by exp(advantage)."""
+    bc_filter: Literal["binary", "exponential", "none"] = "binary"
+    """Which actions are cloned: those of positive advantage, all by exp(advantage), or all."""
+    world_model_weight: float = 0.0
+    """Weight of predicting the next normalised observation and reward from state and action."""
+    sequence_models: Literal["shared", "target", "separate"] = "shared"
+    """One encoder and memory for all; a slow copy of them beneath the target heads; or one for
+    the actor and another for the critics (paper Figure 10)."""
+    critics_in_actor_loss: Literal["frozen", "trained"] = "frozen"
+    """Whether the actor's loss reaches the critics and the state that they see (Figure 10)."""
+    encoder_in_actor_loss: Literal["trained", "frozen"] = "trained"
+    """Whether the actor's losses reach encoder and memory (Figure 10)."""
     target_critics: int = 2
     """Critics drawn for the clipped TD target."""
     target_tau: float = 0.003
@@ -59,6 +68,10 @@ class AgentSettings:
                 )
         if not 0.0 < self.target_tau <= 1.0:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
+        if self.world_model_weight < 0:
+            raise ValueError(
+                f"--agent.world-model-weight must be 0 or more, got {self.world_model_weight}"
+            )
         at_least(1, self, "agent", "target_critics", "value_samples", "n_step")
 
     def resolve_discounts(self, action_kind: str) -> tuple[float, ...]:

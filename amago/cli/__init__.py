@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from amago.cli.bench import BenchOptions, bench
 from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.presets import PresetsOptions, presets
+from amago.cli.relabel import RelabelOptions, relabel
+from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
 from amago.presets import PRESETS
@@ -20,7 +23,10 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "check-env": (check_env, CheckEnvOptions),
     "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
+    "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
+    "suite": (suite, SuiteOptions),
+    "bench": (bench, BenchOptions),
 }
 
 

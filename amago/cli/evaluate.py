@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import tyro
 
 from amago.cli.evaluations import print_evaluation
-from amago.cli.parsing import parse
+from amago.cli.parsing import gathered, literal, parse
+from amago.config import Config, override
+from amago.envs.settings import EnvSettings
 
 if TYPE_CHECKING:
     from amago.agent.policy import AgentPolicy
-    from amago.envs.settings import EnvSettings
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class EvalOptions:
     """Checkpoint: latest, best, or an epoch."""
     json: bool = False
     """Print one JSON object instead of tables."""
+    set: tuple[str, ...] = ()
+    """Settings of the environment changed for this evaluation: env.kwargs.split=test."""
     video: Path | None = None
     """Also write one rollout to this file (.mp4 or .gif)."""
     attention: Path | None = None
@@ -43,7 +46,7 @@ class EvalOptions:
 
 
 def evaluate(arguments: Sequence[str]) -> int:
-    options = parse(EvalOptions, arguments, "amago eval")
+    options = parse(EvalOptions, gathered("--set", arguments), "amago eval")
     from amago import api
     from amago.config import from_dict
     from amago.training.run import read_header
@@ -60,7 +63,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         greedy=options.greedy if options.greedy or options.sampled else None,
         seed=derive(options.seed, "acting"),
     )
-    settings = from_dict(read_header(options.run)["config"]).env
+    settings = changed(from_dict(read_header(options.run)["config"]), options.set)
     seed = derive(options.seed, "eval envs")
     result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
     if options.video is not None:
@@ -91,3 +94,18 @@ def _draw_attention(policy: AgentPolicy, settings: EnvSettings, seed: int, path:
         [layer.entropy.cpu().numpy() for layer in layers],
         path,
     )
+
+
+def changed(config: Config, assignments: Sequence[str]) -> EnvSettings:
+    """A run's environment with some of its settings replaced."""
+    from amago.scale.jobs import parse_overrides
+
+    kwargs, others = dict(config.env.kwargs), {}
+    for key, value in parse_overrides(assignments).items():
+        if key.startswith("env.kwargs."):
+            kwargs[key.removeprefix("env.kwargs.")] = literal(value)
+        elif key.startswith("env."):
+            others[key] = literal(value)
+        else:
+            raise ValueError(f"--set of an evaluation takes env.NAME=VALUE, got {key}={value}")
+    return override(config, {**others, "env.kwargs": kwargs}).env

@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from amago.cli.parsing import parse
 from amago.presets import PRESETS, find
+from amago.presets.ablations import ABLATIONS
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class PresetsOptions:
 
     name: tyro.conf.Positional[str | None] = None
     """A preset."""
+    ablations: bool = False
+    """List the paper's ablations and what each changes, for `amago train --ablate NAME`."""
 
 
 def presets(arguments: Sequence[str]) -> int:
@@ -27,6 +33,9 @@ def presets(arguments: Sequence[str]) -> int:
     from rich.table import Table
 
     console = Console()
+    if options.ablations:
+        console.print(_ablations())
+        return 0
     if options.name is None:
         table = Table("preset", "what it trains")
         for name, item in PRESETS.items():
@@ -38,6 +47,16 @@ def presets(arguments: Sequence[str]) -> int:
     for path, value in _flat(dataclasses.asdict(item.make())):
         console.print(f"  {path} = {value!r}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def _ablations() -> Table:
+    from rich.table import Table
+
+    table = Table("ablation", "what is left", "what it changes")
+    for name, item in ABLATIONS.items():
+        changes = "\n".join(f"{key} = {value!r}" for key, value in item.changes.items())
+        table.add_row(name, item.summary, changes)
+    return table
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from amago.cli.evaluations import report
 from amago.cli.parsing import literal, parse
 from amago.config import Config, override
 from amago.presets import preset
+from amago.presets.ablations import ablate
 
 DEFAULT_PRESET = "dark-key-to-door"
 
@@ -30,6 +31,8 @@ class TrainOptions:
     """Short for --run.epochs."""
     threads: int | None = None
     """Short for --run.threads."""
+    ablate: tuple[str, ...] = ()
+    """Ablations of the paper; `amago presets --ablations` lists them."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ def train(arguments: Sequence[str]) -> int:
     options = train_options(name, arguments)
     short = {"run.epochs": options.epochs, "run.threads": options.threads}
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
+    config = ablate(config, options.ablate)
     from amago import api
     from amago.training.view import make_view
 

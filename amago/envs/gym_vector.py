@@ -10,9 +10,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
+from amago.envs.goal_lanes import GoalLanes, lane_infos
 from amago.envs.in_process import checked_frame
 from amago.envs.lanes import SUCCESS_KEYS, LaneVector
 from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.goals import GoalSpec
 from amago.types import Array, Step, Timestep
 
 
@@ -24,6 +26,9 @@ class GymVector(LaneVector):
     generator, and `world_seed` names the seed that this generator last received. A vector
     environment that takes one seed for all lanes (`seed_lanes=False`; assumed of everything
     but SyncVectorEnv and AsyncVectorEnv) is seeded by `reset` alone in every mode.
+
+    Lanes that follow instructions are wrapped in FollowInstructions, and `goals` is their
+    GoalSpec.
     """
 
     def __init__(
@@ -34,6 +39,7 @@ class GymVector(LaneVector):
         name: str | None = None,
         horizon: int | None = None,
         seed_lanes: bool | None = None,
+        goals: GoalSpec | None = None,
     ) -> None:
         if not isinstance(env, gym.vector.VectorEnv):
             raise ValueError(
@@ -47,7 +53,9 @@ class GymVector(LaneVector):
             horizon or _horizon_of(env),
             num_lanes=env.num_envs,
             seed=seed,
+            goals=goals,
         )
+        self._goals = GoalLanes(goals, self.num_lanes)
         self._env = env
         self._mode = _mode_of(env)
         gymnasium_own = isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv)
@@ -55,14 +63,16 @@ class GymVector(LaneVector):
         self._pending = np.zeros(self.num_lanes, np.bool_)
 
     def reset(self) -> Timestep:
-        seeds = self._begin(np.arange(self.num_lanes))
+        lanes = np.arange(self.num_lanes)
+        seeds = self._begin(lanes)
         if self._seed_lanes:
             obs, info = self._env.reset(seed=seeds.tolist())
         else:
             self._world_seed[:] = seeds[0]
             obs, info = self._env.reset(seed=int(seeds[0]))
         self._pending[:] = False
-        return self._reset_rows(self._obs.batch(obs), self._success_in(info))
+        goals = self._goals.begin(lanes, lane_infos(info, self.num_lanes))
+        return self._reset_rows(self._obs.batch(obs), self._success_in(info), goals)
 
     def step(self, action: Array) -> Step:
         executed = self._action.executed(action, self.num_lanes)
@@ -75,17 +85,17 @@ class GymVector(LaneVector):
             np.asarray(truncated, np.bool_),
             self._flag(info, "first"),
             self._success_in(info),
+            self._goals.step(self._step_infos(info, terminated, truncated)),
         )
         if self._mode is AutoresetMode.NEXT_STEP:
-            return self._resume_pending(rows)
+            return self._resume_pending(rows, info)
         ended = np.flatnonzero(rows.last)
         if not len(ended):
             return Step(rows)
         if self._mode is AutoresetMode.SAME_STEP:
             return self._split_same_step(rows, ended, info)
         final = rows.select(ended)
-        self._restart(rows, ended, self._reset_masked(ended))
-        return Step(rows, final, ended)
+        return Step(self._restart(rows, ended, *self._reset_masked(ended)), final, ended)
 
     def render(self) -> Array:
         frames: Any = self._env.render()
@@ -94,12 +104,12 @@ class GymVector(LaneVector):
     def close(self) -> None:
         self._env.close()
 
-    def _resume_pending(self, rows: Timestep) -> Step:
+    def _resume_pending(self, rows: Timestep, info: Mapping[str, Any]) -> Step:
         """Lanes whose last row was final have just been reset, and ignored their action."""
         lanes = np.flatnonzero(self._pending)
         if len(lanes):
             self._continue_generators(lanes)
-            self._restart(rows, lanes, {})
+            rows = self._restart(rows, lanes, {}, self._begin_goals(lanes, info))
         self._pending = rows.last.copy()
         return Step(rows)
 
@@ -126,10 +136,10 @@ class GymVector(LaneVector):
         if rows.success is None:
             rows = replace(rows, success=self._success(None))
         self._continue_generators(ended)
-        self._restart(rows, ended, {})
+        rows = self._restart(rows, ended, {}, self._begin_goals(ended, info))
         return Step(rows, final, ended)
 
-    def _reset_masked(self, lanes: Array) -> dict[str, Array]:
+    def _reset_masked(self, lanes: Array) -> tuple[dict[str, Array], dict[str, Any]]:
         mask = np.zeros(self.num_lanes, np.bool_)
         mask[lanes] = True
         if self._seed_lanes:
@@ -137,11 +147,28 @@ class GymVector(LaneVector):
             for lane, seed in zip(lanes, self._begin(lanes), strict=True):
                 seeds[lane] = int(seed)
             # Gymnasium's own classes take a list here; the base class does not promise it.
-            obs, _ = self._env.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
+            obs, info = self._env.reset(seed=seeds, options={"reset_mask": mask})  # type: ignore[arg-type]
         else:
             self._continue_generators(lanes)
-            obs, _ = self._env.reset(options={"reset_mask": mask})
-        return {key: values[lanes] for key, values in self._obs.batch(obs).items()}
+            obs, info = self._env.reset(options={"reset_mask": mask})
+        fresh = {key: values[lanes] for key, values in self._obs.batch(obs).items()}
+        return fresh, self._begin_goals(lanes, info)
+
+    def _begin_goals(self, lanes: Array, info: Mapping[str, Any]) -> dict[str, Any]:
+        infos = lane_infos(info, self.num_lanes)
+        return self._goals.begin(lanes, [infos[lane] for lane in lanes])
+
+    def _step_infos(
+        self, info: Mapping[str, Any], terminated: Array, truncated: Array
+    ) -> list[Mapping[str, Any]]:
+        """What the steps themselves reported: SAME_STEP keeps it apart where lanes ended."""
+        infos = lane_infos(info, self.num_lanes)
+        if self._mode is AutoresetMode.SAME_STEP:
+            final = lane_infos(info.get("final_info", {}), self.num_lanes)
+            ended = np.flatnonzero(np.logical_or(terminated, truncated))
+            for lane in ended:
+                infos[lane] = final[lane]
+        return infos
 
     def _continue_generators(self, lanes: Array) -> None:
         """Open rollouts that the environment began by itself, without a new seed."""

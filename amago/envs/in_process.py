@@ -8,6 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.goal_lanes import GoalLanes
+from amago.envs.instructions import goals_of, with_instructions
 from amago.envs.lanes import LaneVector, success_of
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.types import Array, Step, Timestep
@@ -28,7 +30,7 @@ class InProcessVector(LaneVector):
         name: str | None = None,
         horizon: int | None = None,
     ) -> None:
-        self._envs = [checked_env(make_env()) for _ in range(max(num_lanes, 1))]
+        self._envs = [with_instructions(checked_env(make_env())) for _ in range(max(num_lanes, 1))]
         env = self._envs[0]
         super().__init__(
             name or name_of(env),
@@ -38,19 +40,25 @@ class InProcessVector(LaneVector):
             num_lanes=num_lanes,
             seed=seed,
             first_lane=first_lane,
+            goals=goals_of(env),
         )
+        goals = self.spec.goals
+        self._goals = GoalLanes(goals, num_lanes)
         for other in self._envs[1:]:
             same_obs = ObsConverter(other.observation_space).specs == self._obs.specs
-            if not same_obs or other.action_space != env.action_space:
+            same_goals = goals_of(other) == goals
+            if not (same_obs and same_goals and other.action_space == env.action_space):
                 raise ValueError(
-                    f"expected every lane to have the spaces of the first, {env.observation_space} "
-                    f"and {env.action_space}, got {other.observation_space} and "
-                    f"{other.action_space}; pad them to common spaces"
+                    "expected every lane to have the spaces and goals of the first, "
+                    f"{env.observation_space}, {env.action_space} and {goals}, got "
+                    f"{other.observation_space}, {other.action_space} and {goals_of(other)}; pad "
+                    "them to common spaces"
                 )
 
     def reset(self) -> Timestep:
-        obs, success = self._reset_envs(np.arange(self.num_lanes))
-        return self._reset_rows(obs, success)
+        lanes = np.arange(self.num_lanes)
+        obs, infos = self._reset_envs(lanes)
+        return self._reset_rows(obs, success_of(infos), self._goals.begin(lanes, infos))
 
     def step(self, action: Array) -> Step:
         executed = self._action.executed(action, self.num_lanes)
@@ -73,12 +81,14 @@ class InProcessVector(LaneVector):
             truncated,
             first,
             success_of(infos),
+            self._goals.step(infos),
         )
         ended = np.flatnonzero(rows.last)
         if not len(ended):
             return Step(rows)
         final = rows.select(ended)
-        self._restart(rows, ended, self._reset_envs(ended)[0])
+        fresh, reset_infos = self._reset_envs(ended)
+        rows = self._restart(rows, ended, fresh, self._goals.begin(ended, reset_infos))
         return Step(rows, final, ended)
 
     def render(self) -> Array:
@@ -88,12 +98,12 @@ class InProcessVector(LaneVector):
         for env in self._envs:
             env.close()
 
-    def _reset_envs(self, lanes: Array) -> tuple[dict[str, Array], Array | None]:
+    def _reset_envs(self, lanes: Array) -> tuple[dict[str, Array], list[dict[str, Any]]]:
         seeds = self._begin(lanes)
         results = [
             self._envs[lane].reset(seed=int(seed)) for lane, seed in zip(lanes, seeds, strict=True)
         ]
-        return self._obs.stack([obs for obs, _ in results]), success_of([i for _, i in results])
+        return self._obs.stack([obs for obs, _ in results]), [info for _, info in results]
 
 
 def checked_env(env: Any) -> Env:

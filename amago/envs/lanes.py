@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
+from amago.goals import GoalSpec
 from amago.types import Array, EnvSpec, Timestep
 
 SUCCESS_KEYS = ("success", "is_success")
@@ -32,13 +34,14 @@ class LaneVector:
         num_lanes: int,
         seed: int,
         first_lane: int = 0,
+        goals: GoalSpec | None = None,
     ) -> None:
         if num_lanes < 1:
             raise ValueError(f"expected at least 1 lane, got {num_lanes}")
         if seed < 0:
             raise ValueError(f"expected a seed of 0 or more, got {seed}")
         check_action_mask(obs.specs, action.spec)
-        self.spec = EnvSpec(name, obs.specs, action.spec, horizon)
+        self.spec = EnvSpec(name, obs.specs, action.spec, horizon, goals)
         self.num_lanes = num_lanes
         self.tasks = (name,) * num_lanes
         self.seed = seed
@@ -70,8 +73,10 @@ class LaneVector:
         self._world_seed[lanes] = seeds
         return np.array(seeds, np.int64)
 
-    def _reset_rows(self, obs: dict[str, Array], success: Array | None = None) -> Timestep:
-        """The rows after an outer reset of every lane."""
+    def _reset_rows(
+        self, obs: dict[str, Array], success: Array | None, goals: Mapping[str, Any]
+    ) -> Timestep:
+        """The rows after an outer reset of every lane; `goals` are the instruction's fields."""
         count = self.num_lanes
         return Timestep(
             obs=obs,
@@ -83,6 +88,7 @@ class LaneVector:
             last=np.zeros(count, np.bool_),
             world_seed=self._world_seed.copy(),
             success=self._success(success),
+            **goals,
         )
 
     def _step_rows(
@@ -94,6 +100,7 @@ class LaneVector:
         truncated: Array,
         first: Array,
         success: Array | None,
+        goals: Mapping[str, Any],
     ) -> Timestep:
         """The rows after one executed action in every lane; advances the clocks."""
         self._time += 1
@@ -107,10 +114,16 @@ class LaneVector:
             last=np.asarray(terminated | truncated, np.bool_),
             world_seed=self._world_seed.copy(),
             success=self._success(success),
+            **goals,
         )
 
-    def _restart(self, rows: Timestep, lanes: Array, obs: dict[str, Array]) -> None:
-        """Overwrite some lanes of freshly made rows with the reset rows of their next rollout."""
+    def _restart(
+        self, rows: Timestep, lanes: Array, obs: dict[str, Array], goals: Mapping[str, Any]
+    ) -> Timestep:
+        """Overwrite some lanes of freshly made rows with the reset rows of their next rollout.
+
+        `goals` are the instruction's fields of all lanes after that reset.
+        """
         for key, values in obs.items():
             rows.obs[key][lanes] = values
         rows.prev_action[lanes] = 0.0
@@ -122,6 +135,7 @@ class LaneVector:
         rows.world_seed[lanes] = self._world_seed[lanes]
         if rows.success is not None:
             rows.success[lanes] = False
+        return replace(rows, **goals)
 
     def _success(self, success: Array | None) -> Array | None:
         # An environment may mention success only when it happens. From then on silence means

@@ -30,6 +30,7 @@ class NativeVector(LaneVector):
             num_lanes=num_lanes,
             seed=seed,
             first_lane=first_lane,
+            goals=task.goals,
         )
         self.task = task
         self._none = np.zeros(num_lanes, np.bool_)
@@ -38,13 +39,20 @@ class NativeVector(LaneVector):
     def reset(self) -> Timestep:
         lanes = np.arange(self.num_lanes)
         self.task.reset_lanes(lanes, self._begin(lanes))
-        return self._reset_rows(self.task.observe(), self._none)
+        return self._reset_rows(self.task.observe(), self._none, self.task.goal_rows())
 
     def step(self, action: Array) -> Step:
         executed = self._action.executed(action, self.num_lanes)
         reward, terminated, first, success = self.task.step(executed)
         rows = self._step_rows(
-            self.task.observe(), executed, reward, terminated, self._none, first, success
+            self.task.observe(),
+            executed,
+            reward,
+            terminated,
+            self._none,
+            first,
+            success,
+            self.task.goal_rows(),
         )
         ended = np.flatnonzero(rows.last)
         if not len(ended):
@@ -52,8 +60,7 @@ class NativeVector(LaneVector):
         final = rows.select(ended)
         self.task.reset_lanes(ended, self._begin(ended))
         fresh = {key: values[ended] for key, values in self.task.observe().items()}
-        self._restart(rows, ended, fresh)
-        return Step(rows, final, ended)
+        return Step(self._restart(rows, ended, fresh, self.task.goal_rows()), final, ended)
 
     def render(self) -> Array:
         return self.task.render(0)

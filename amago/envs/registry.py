@@ -7,6 +7,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
+from amago.envs.suites.catalogue import ENTRY_POINTS, full_id
 from amago.envs.tasks.single import TASKS, make_task
 from amago.envs.trials import Trials
 from amago.envs.worker_process import Factory
@@ -26,15 +28,18 @@ from amago.types import EnvSpec, VectorEnv
 
 MakeEnv = Callable[[], Env]
 
-# Their horizon is the end of a rollout of many trials, not of one.
-_ROLLOUT_HORIZON = frozenset({"amago/DarkKeyToDoor-v0"})
+# Their horizon is the end of a rollout, not of one trial of it.
+_ROLLOUT_HORIZON = frozenset(
+    {"amago/DarkKeyToDoor-v0", "amago/PackageDelivery-v0", "amago/MazeRunner-v0"}
+)
 
 
 def register() -> None:
-    """Make the native tasks known to Gymnasium."""
-    for task_id in TASKS:
-        if task_id not in gym.registry:
-            gym.register(task_id, "amago.envs.tasks.single:TaskEnv", kwargs={"task_id": task_id})
+    """Make the native tasks and the suites known to Gymnasium; the suites import late."""
+    native = {name: ("amago.envs.tasks.single:TaskEnv", {"task_id": name}) for name in TASKS}
+    for name, (entry_point, kwargs) in (native | ENTRY_POINTS).items():
+        if name not in gym.registry:
+            gym.register(name, entry_point, kwargs=kwargs, order_enforce=name in TASKS)
 
 
 def make_vector(
@@ -50,7 +55,7 @@ def make_vector(
     if settings.ids and make_env is None:
         factory = _joint_factory(settings, seed, num_lanes)
     else:
-        factory = _lane_factory(settings, seed, make_env)
+        factory = _lane_factory(_with_full_id(settings), seed, make_env)
     if settings.num_workers:
         return WorkerVector(factory, num_lanes, settings.num_workers)
     return factory(0, num_lanes)
@@ -60,7 +65,11 @@ def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:
     """One plain Gymnasium environment of those settings, without the Trials wrapper."""
     if settings.ids and make_env is None:
         settings = joint_tasks(settings)[0].settings
-    return checked_env((make_env or _maker(settings))())
+    return checked_env((make_env or _maker(_with_full_id(settings)))())
+
+
+def _with_full_id(settings: EnvSettings) -> EnvSettings:
+    return replace(settings, id=full_id(settings.id))
 
 
 def _lane_factory(
@@ -83,7 +92,9 @@ def _lane_factory(
 
 def _joint_factory(settings: EnvSettings, seed: int, total: int) -> Factory:
     tasks = joint_tasks(settings)
-    factories = [_lane_factory(task.settings, seed, None, task.label) for task in tasks]
+    factories = [
+        _lane_factory(_with_full_id(task.settings), seed, None, task.label) for task in tasks
+    ]
     blocks = share_out(len(tasks), total)
     specs = []
     for factory in factories:  # a worker sees some tasks only, so their spec is made here
@@ -156,7 +167,7 @@ def _maker(settings: EnvSettings) -> MakeEnv:
     elif spec.entry_point is not None:
         entry_point = spec.entry_point
         creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
-        _check_arguments(settings.id, creator, kwargs)
+        _check_arguments(settings.id, creator, kwargs, fixed=spec.kwargs)
         metadata = getattr(creator, "metadata", None) or {}
         if "rgb_array" in metadata.get("render_modes", ()):
             kwargs.setdefault("render_mode", "rgb_array")
@@ -184,10 +195,14 @@ def _find_spec(env_id: str) -> GymSpec:
         ) from error
 
 
-def _check_arguments(env_id: str, creator: Callable[..., Any], kwargs: dict[str, Any]) -> None:
-    parameters = inspect.signature(creator).parameters
+def _check_arguments(
+    env_id: str, creator: Callable[..., Any], kwargs: dict[str, Any], fixed: dict[str, Any]
+) -> None:
+    parameters = dict(inspect.signature(creator).parameters)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
+    if env_id in ENTRY_POINTS:
+        parameters = {key: value for key, value in parameters.items() if key not in fixed}
     unknown = sorted(set(kwargs) - set(parameters))
     if unknown:
         raise ValueError(

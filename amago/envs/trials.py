@@ -7,6 +7,7 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 
 from amago.envs.in_process import horizon_of
+from amago.envs.instructions import goals_of
 from amago.envs.lanes import SUCCESS_KEYS
 
 
@@ -31,6 +32,11 @@ class Trials(gym.Wrapper[Any, Any, Any, Any]):
         for name, value in (("trials", trials), ("horizon", horizon)):
             if value is not None and value < 1:
                 raise ValueError(f"expected {name} to be at least 1, got {value}")
+        if goals_of(env) is not None:
+            raise ValueError(
+                f"{env} follows instructions, one in a rollout; leave --env.trials unset, and give "
+                "it its horizon as an argument of its own"
+            )
         super().__init__(env)
         limit = horizon_of(env)
         limits = [horizon, trials * limit if trials is not None and limit is not None else None]

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
+from amago import ragged
 from amago.envs.lanes import checked_episodes, read_only
 from amago.envs.worker_process import Factory, serve
 from amago.types import Array, Step, Timestep
@@ -181,7 +182,8 @@ def concatenate(parts: Sequence[Timestep]) -> Timestep:
     for field in fields(Timestep):
         values = [getattr(part, field.name) for part in parts]
         if field.name != "obs":
-            columns[field.name] = None if values[0] is None else np.concatenate(values)
+            join: Any = ragged.concatenate if field.name == "achieved" else np.concatenate
+            columns[field.name] = None if values[0] is None else join(values)
     return Timestep(**columns)
 
 

@@ -53,8 +53,9 @@ class SigmaLinear(nn.Module):
         if self.training or torch.is_grad_enabled():
             return self._reparameterised()
         # Acting calls this at every step with the same weights: compute them once.
-        tensors = (self.weight, self.gain, self.u, self.v)
-        key = tuple((tensor._version, tensor.data_ptr(), tensor.dtype) for tensor in tensors)
+        weight, gain, u = self.weight, self.gain, self.u
+        key = (weight._version, weight.data_ptr(), weight.dtype, gain._version, gain.data_ptr(),
+               u._version, u.data_ptr())  # fmt: skip
         if self._frozen is None or self._frozen[0] != key:
             self._frozen = (key, self._reparameterised())
         return self._frozen[1]

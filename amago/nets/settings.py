@@ -41,6 +41,27 @@ class EncoderSettings:
 
 
 @dataclass(frozen=True)
+class InstructionSettings:
+    """What instructions go through, in domains that have them."""
+
+    kind: Literal["mlp", "rnn"] = "mlp"
+    """An MLP over all slots, or a GRU that reads them one by one (Crafter)."""
+    hidden: tuple[int, ...] = (64, 32)
+    """Layer widths (paper Table 3: 64, 32); of an RNN its state, then what follows it."""
+    token_dim: int = 16
+    """Numbers per word, where goals are words."""
+    hide_plan: bool = False
+    """Show only the current goal and what is done, not what comes next ("w/o Planning")."""
+
+    def __post_init__(self) -> None:
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(
+                f"{flag('instruction', 'hidden')} takes widths of at least 1, got {self.hidden}"
+            )
+        at_least(1, self, "instruction", "token_dim")
+
+
+@dataclass(frozen=True)
 class TransformerSettings:
     """The long-context Transformer (paper appendix A.3)."""
 

@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from amago.nets.instruction import Asked, InstructionEncoder
 from amago.nets.layers import mlp
 from amago.nets.normalize import RunningNormalizer
 from amago.nets.pixels import ImageEncoder
-from amago.nets.settings import EncoderSettings
+from amago.nets.settings import EncoderSettings, InstructionSettings
 from amago.types import EnvSpec, ObsSpec
 
 ONE_HOT_LIMIT = 1024
@@ -30,6 +31,8 @@ class Rows:
     prev_reward: Float[Tensor, " M"]
     time: Int[Tensor, " M"]
     first: Bool[Tensor, " M"]
+    asked: Asked | None = None
+    """The instruction, in domains that have them."""
 
 
 class TimestepEncoder(nn.Module):
@@ -46,9 +49,15 @@ class TimestepEncoder(nn.Module):
 
 class MLPEncoder(TimestepEncoder):
     """Normalised reals, one-hot or embedded categories, masks, features of images, the previous
-    action and reward, `first` and time/horizon, through an MLP with a LayerNorm on its output."""
+    action and reward, the instruction, `first` and time/horizon, through an MLP with a
+    LayerNorm on its output."""
 
-    def __init__(self, spec: EnvSpec, settings: EncoderSettings) -> None:
+    def __init__(
+        self,
+        spec: EnvSpec,
+        settings: EncoderSettings,
+        instruction: InstructionSettings | None = None,
+    ) -> None:
         super().__init__()
         self.spec = spec
         self.keys = sorted(spec.obs)
@@ -67,7 +76,12 @@ class MLPEncoder(TimestepEncoder):
             elif route == "trunk":
                 self.trunks[_name(key)] = trunk = ImageEncoder(item, settings)
                 width += trunk.output_dim
+        self.num_reals = reals
         self.normalizer = RunningNormalizer(reals) if settings.normalize else None
+        self.instruction = None
+        if spec.goals is not None:
+            self.instruction = InstructionEncoder(spec.goals, instruction or InstructionSettings())
+            width += self.instruction.output_dim
         with_time = spec.horizon is not None
         size_in = reals + width + spec.action.size + 1 + with_time
         self.net = mlp((size_in, *settings.hidden))
@@ -79,19 +93,27 @@ class MLPEncoder(TimestepEncoder):
             self.normalizer.update(self._reals(rows))
 
     def forward(self, rows: Rows) -> Float[Tensor, "M E"]:
-        reals = self._reals(rows)
-        features = [reals if self.normalizer is None else self.normalizer(reals)]
+        reals = self.normalised_reals(rows)
+        features = [reals]
         features += [
             self._feature(key, rows.obs[key], reals.dtype)
             for key in self.keys
             if self.routes[key] != "real"
         ]
+        if self.instruction is not None:
+            assert rows.asked is not None
+            features.append(self.instruction(rows.asked, reals.dtype))
         features.append(rows.prev_action)
         features.append(rows.first.to(reals.dtype)[:, None])
         if self.spec.horizon is not None:
             features.append((rows.time.to(reals.dtype) / self.spec.horizon)[:, None])
         encoded: Tensor = self.norm(self.net(torch.cat(features, -1)))
         return encoded
+
+    def normalised_reals(self, rows: Rows) -> Float[Tensor, "M F"]:
+        """All real-valued features, the previous reward among them, as the network sees them."""
+        reals = self._reals(rows)
+        return reals if self.normalizer is None else self.normalizer(reals)
 
     def _feature(self, key: str, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         route = self.routes[key]

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from amago.goals import pad
 from amago.types import Array, Batch, Trajectory
 
 
 def collate(
-    windows: Sequence[Trajectory], starts: Sequence[int], num_rows: int | None = None
+    windows: Sequence[Trajectory],
+    starts: Sequence[int],
+    num_rows: int | None = None,
+    max_goals: int | None = None,
 ) -> Batch:
     """Windows [rows, ...] that begin at `starts`, right-padded with zeros to [B, R, ...].
 
     R is `num_rows`, or the longest window where unset; `time` counts from each start.
+    Instructions have `max_goals` slots, and are left out where that is unset.
     """
     lengths = np.array([len(window.prev_reward) for window in windows])
     if len(lengths) == 0 or len(starts) != len(lengths):
@@ -39,7 +44,25 @@ def collate(
         first=_pad([w.first for w in windows], rows, "first", "bool"),
         terminal=_pad([w.terminal for w in windows], rows, "terminal", "bool"),
         valid=torch.from_numpy(valid),
+        **({} if max_goals is None else _instructions(windows, rows, max_goals)),
     )
+
+
+def _instructions(
+    windows: Sequence[Trajectory], rows: int, max_goals: int
+) -> dict[str, torch.Tensor]:
+    given = [window.instruction for window in windows if window.instruction is not None]
+    if len(given) < len(windows):
+        raise ValueError(
+            f"expected an instruction in all {len(windows)} windows of a batch, got {len(given)}; "
+            "make the transform keep them"
+        )
+    instruction, num_goals = pad(given, max_goals)
+    return {
+        "instruction": torch.from_numpy(instruction.astype(np.float32)),
+        "num_goals": torch.from_numpy(num_goals),
+        "progress": _pad([window.progress for window in windows], rows, "progress", "int64"),
+    }
 
 
 def _pad(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from amago.goals import GoalSpec, spec_from
 from amago.types import EnvSpec, Trajectory
 
 STORE_VERSION = 1
@@ -29,12 +30,20 @@ def id_of(key: bytes | memoryview) -> int:
 
 
 def spaces_of(spec: EnvSpec) -> str:
-    """The observation and action spaces of a spec, as JSON."""
-    obs = {key: asdict(value) for key, value in spec.obs.items()}
-    action = asdict(spec.action)
-    if not action["sizes"]:
-        del action["sizes"]  # stores older than multi-discrete actions do not have it
-    return json.dumps({"obs": obs, "action": action}, sort_keys=True)
+    """The observation and action spaces of a spec, and its goals if it has any, as JSON."""
+    spaces: dict[str, Any] = {"obs": {key: asdict(value) for key, value in spec.obs.items()}}
+    spaces["action"] = asdict(spec.action)
+    if not spec.action.sizes:
+        del spaces["action"]["sizes"]  # stores older than multi-discrete actions do not have it
+    if spec.goals is not None:
+        spaces["goals"] = asdict(spec.goals)
+    return json.dumps(spaces, sort_keys=True)
+
+
+def goals_of(spaces: str) -> GoalSpec | None:
+    """The goals in what spaces_of wrote."""
+    goals = json.loads(spaces).get("goals")
+    return None if goals is None else spec_from(goals)
 
 
 def check_version(path: object, version: int) -> None:
@@ -89,6 +98,27 @@ def check_trajectory(trajectory: Trajectory, spec: EnvSpec) -> None:
         raise ValueError(
             f"expected prev_action rows of {spec.action.size} numbers, got shape "
             f"{trajectory.prev_action.shape[1:]}; encode actions with ActionSpec.encode"
+        )
+    if spec.goals is not None:
+        _check_goals(trajectory, spec.goals)
+
+
+def _check_goals(trajectory: Trajectory, spec: GoalSpec) -> None:
+    instruction, achieved = trajectory.instruction, trajectory.achieved
+    if instruction is None or achieved is None or trajectory.progress is None:
+        raise ValueError(
+            "expected instruction, progress and achieved goals in a trajectory of an environment "
+            "with goals, got some of them as None; record them as Timesteps carry them"
+        )
+    fits = [
+        array.dtype == spec.dtype and array.ndim == 2 and array.shape[1] == spec.size
+        for array in (instruction, achieved[1])
+    ]
+    if not (all(fits) and 1 <= len(instruction) <= spec.max_goals):
+        raise ValueError(
+            f"expected 1 to {spec.max_goals} goals {spec.dtype} [{spec.size}] in an instruction, "
+            f"and achieved goals of that form, got {instruction.dtype} {instruction.shape} and "
+            f"{achieved[1].dtype} {achieved[1].shape}; make them with GoalSpec.goals"
         )
 
 

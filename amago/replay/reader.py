@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 import lmdb
 import numpy as np
 from numpy.typing import NDArray
 
+from amago.goals import GoalSpec
 from amago.replay.codec import decode, own
-from amago.replay.format import check_version, id_of, key_of
+from amago.replay.format import check_version, goals_of, id_of, key_of
+from amago.replay.rarity import GoalCounts, Rarity, combine, counts_from, no_counts
 from amago.types import Trajectory
 
 _INITIAL_MAP_BYTES = 64 << 20
@@ -29,6 +31,7 @@ class TrajectoryReader:
     _env: lmdb.Environment
     _map_lock: threading.Lock
     _closed: bool
+    _goals: GoalSpec | None = None
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -50,6 +53,20 @@ class TrajectoryReader:
                 id_of(key): int.from_bytes(value, "big") for key, value in txn.cursor(self._steps)
             }
         self._publish(window, lengths)
+
+    @property
+    def goals(self) -> GoalSpec | None:
+        """What the instructions of the stored trajectories are made of, if they have any."""
+        return self._goals
+
+    def goal_counts(self) -> GoalCounts:
+        """How often each goal was achieved in the trajectories that may be sampled."""
+        with self._reading() as txn:
+            return self._counts(txn, self._window, self._num_protected)
+
+    def rarity(self) -> Rarity:
+        """The weights of goals in the trajectories that may be sampled."""
+        return Rarity(self.goal_counts())
 
     @property
     def window(self) -> tuple[int, int]:
@@ -138,8 +155,13 @@ class TrajectoryReader:
             )
             with self._reading() as txn:
                 version = txn.get(b"format", db=self._meta)
+                spaces = txn.get(b"spaces", db=self._meta)
                 if version is not None:
                     check_version(self._path, int(bytes(version)))
+                if spaces is not None:
+                    self._goals = goals_of(bytes(spaces).decode())
+            if self._goals is not None:
+                self._goal_records = self._env.open_db(b"goals", create=not readonly)
         except lmdb.NotFoundError as error:
             self.close()
             raise ValueError(
@@ -173,6 +195,46 @@ class TrajectoryReader:
                 )
             return own(decode(record, start, stop))
 
+    def _counts(
+        self, txn: lmdb.Transaction[Any], window: tuple[int, int], num_protected: int
+    ) -> GoalCounts:
+        """The counts of a window: those stored, plus what it has more, less what it has not."""
+        spec = self._goals
+        if spec is None:
+            raise ValueError(
+                f"expected the replay store {self._path} to hold trajectories with goals, got one "
+                "of an environment without; goals are declared by EnvSpec.goals"
+            )
+
+        def total(ids: Iterable[int]) -> list[GoalCounts]:
+            parts = []
+            for trajectory_id in ids:
+                record = txn.get(key_of(trajectory_id), db=self._goal_records)
+                if record is None:
+                    raise ValueError(
+                        f"expected the goals of trajectory {trajectory_id} in {self._path}, got "
+                        "none; it may have been evicted: call refresh()"
+                    )
+                parts.append(counts_from(record, spec))
+            return parts
+
+        stored = txn.get(b"goals", db=self._meta)
+        counts = no_counts(spec) if stored is None else counts_from(stored, spec)
+        lo, hi = json.loads(bytes(txn.get(b"window", b"[0, 0]", self._meta)))
+        protected = range(counts.num_episodes - (hi - lo))
+        wanted = range(num_protected)
+        added = [
+            *_without(range(*window), range(lo, hi)),
+            *_without(wanted, protected, mirror=True),
+        ]
+        removed = [
+            *_without(range(lo, hi), range(*window)),
+            *_without(protected, wanted, mirror=True),
+        ]
+        if not added and not removed:
+            return counts
+        return combine([counts, *total(added)], total(removed))
+
     def _publish(self, window: tuple[int, int], lengths: dict[int, int]) -> None:
         lo, hi = window
         missing = [i for i in range(lo, hi) if i not in lengths]
@@ -196,3 +258,11 @@ class TrajectoryReader:
             )
         if self._closed:
             raise RuntimeError(f"the replay store {self._path} is closed; open it again")
+
+
+def _without(ids: range, others: range, mirror: bool = False) -> list[int]:
+    """The ids of one range that another lacks; mirrored: n means the protected id -1 - n."""
+    left = range(ids.start, min(ids.stop, others.start))
+    right = range(max(ids.start, others.stop), ids.stop)
+    rest = [*ids] if not len(others) else [*left, *right]
+    return [-1 - n for n in rest] if mirror else rest

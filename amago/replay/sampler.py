@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,24 @@ from amago.replay.window import cut, draw_window
 from amago.types import Batch, Trajectory
 
 Transform = Callable[[Trajectory, np.random.Generator], Trajectory]
+
+
+@runtime_checkable
+class Timely(Protocol):
+    """A transform that depends on the store's window, such as relabeling by rarity."""
+
+    def now(self) -> Transform:
+        """The transform of the present window, which later appends do not change."""
+
+    def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory: ...
+
+
+@dataclass(frozen=True)
+class _View:
+    """What the batches of one call are made from, whatever is appended meanwhile."""
+
+    ids: NDArray[np.int64]
+    transform: Transform | None
 
 
 class Sampler:
@@ -29,7 +49,10 @@ class Sampler:
         transform: Transform | None = None,
         full_length: bool = False,
     ) -> None:
-        """`transform` sees whole trajectories; `full_length` pads every batch to L+1 rows."""
+        """`transform` sees whole trajectories; `full_length` pads every batch to L+1 rows.
+
+        Instructions, where the store has them, get as many slots as its spec says.
+        """
         for name, value, least in (
             ("batch_size", batch_size, 1),
             ("context_length", context_length, 1),
@@ -40,10 +63,11 @@ class Sampler:
         self._store, self._batch_size, self._context_length = store, batch_size, context_length
         self._seed, self._transform = seed, transform
         self._num_rows = context_length + 1 if full_length else None
+        self._max_goals = None if store.goals is None else store.goals.max_goals
 
     def batch(self, update_index: int) -> Batch:
         """The batch of one update, from the store as it is now."""
-        return self._make(update_index, self._ids())
+        return self._make(update_index, self._view())
 
     def batches(self, start: int, stop: int, prefetch: int = 0) -> Generator[Batch, None, None]:
         """The batches of updates start..stop-1, in order, up to `prefetch` of them made ahead.
@@ -53,19 +77,17 @@ class Sampler:
         """
         if prefetch < 0:
             raise ValueError(f"expected a prefetch of 0 or more batches, got {prefetch}; raise it")
-        ids = self._ids()
+        view = self._view()
         if prefetch == 0:
-            return (self._make(update_index, ids) for update_index in range(start, stop))
-        return self._ahead(range(start, stop), ids, prefetch)
+            return (self._make(update_index, view) for update_index in range(start, stop))
+        return self._ahead(range(start, stop), view, prefetch)
 
-    def _ahead(
-        self, updates: range, ids: NDArray[np.int64], prefetch: int
-    ) -> Generator[Batch, None, None]:
+    def _ahead(self, updates: range, view: _View, prefetch: int) -> Generator[Batch, None, None]:
         pending: deque[Future[Batch]] = deque()
         with ThreadPoolExecutor(1, "amago-sampler") as pool:
             try:
                 for update_index in updates:
-                    pending.append(pool.submit(self._make, update_index, ids))
+                    pending.append(pool.submit(self._make, update_index, view))
                     if len(pending) > prefetch:
                         yield pending.popleft().result()
                 while pending:
@@ -74,26 +96,30 @@ class Sampler:
                 for future in pending:
                     future.cancel()
 
-    def _make(self, update_index: int, ids: NDArray[np.int64]) -> Batch:
+    def _make(self, update_index: int, view: _View) -> Batch:
         rng = np.random.default_rng((self._seed, update_index))
-        picks = ids[rng.integers(len(ids), size=self._batch_size)].tolist()
-        starts, windows = zip(*(self._window(pick, rng) for pick in picks), strict=True)
-        return collate(windows, starts, self._num_rows)
+        picks = view.ids[rng.integers(len(view.ids), size=self._batch_size)].tolist()
+        cuts = (self._window(pick, view.transform, rng) for pick in picks)
+        starts, windows = zip(*cuts, strict=True)
+        return collate(windows, starts, self._num_rows, self._max_goals)
 
-    def _window(self, trajectory_id: int, rng: np.random.Generator) -> tuple[int, Trajectory]:
-        if self._transform is None:
+    def _window(
+        self, trajectory_id: int, transform: Transform | None, rng: np.random.Generator
+    ) -> tuple[int, Trajectory]:
+        if transform is None:
             num_steps = self._store.lengths[trajectory_id]
             start, rows = draw_window(num_steps, self._context_length, rng)
             return start, self._store.read_window(trajectory_id, start, rows)
-        trajectory = self._transform(self._store.read(trajectory_id), rng)
+        trajectory = transform(self._store.read(trajectory_id), rng)
         start, rows = draw_window(trajectory.num_steps, self._context_length, rng)
         return start, cut(trajectory, start, start + rows)
 
-    def _ids(self) -> NDArray[np.int64]:
+    def _view(self) -> _View:
         ids = self._store.ids
         if len(ids) == 0:
             raise ValueError(
                 "expected at least 1 trajectory to sample from, got an empty store; "
                 "collect before learning, or point to a store that has been filled"
             )
-        return ids
+        transform = self._transform
+        return _View(ids, transform.now() if isinstance(transform, Timely) else transform)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from amago.checks import at_least
 
@@ -21,3 +22,16 @@ class ReplaySettings:
     def __post_init__(self) -> None:
         at_least(1, self, "replay", "capacity", "batch_size", "context_length")
         at_least(0, self, "replay", "prefetch")
+
+
+@dataclass(frozen=True)
+class RelabelSettings:
+    """How instructions are changed in hindsight (paper Algorithm 1, appendix B)."""
+
+    relabel: Literal["none", "some", "all"] = "some"
+    """Open goals that are replaced by what was achieved: none, a random number, or all."""
+    importance_sampling: bool = True
+    """Prefer goals that are rare in the replay; off: all achieved goals alike."""
+    multi_goal: bool = True
+    """Off: only the first goal of each instruction is asked for and relabeled (HER). Collect
+    with single goals then, where the world depends on their number (Package Delivery)."""

@@ -10,9 +10,15 @@ from amago.types import Array, Trajectory
 
 
 def draw_window(num_steps: int, context_length: int, rng: np.random.Generator) -> tuple[int, int]:
-    """(start, rows) of a window of up to L transitions, start uniform in 0..max(T-L, 0)."""
-    start = int(rng.integers(max(num_steps - context_length, 0) + 1))
-    return start, min(num_steps, context_length) + 1
+    """(start, rows) of a window of up to L transitions inside a trajectory of T.
+
+    The start is uniform in -(L-1)..T-1 and then moved inside, so that a transition at an end
+    is seen at least as often as the others. With a start uniform in 0..T-L the last one would be
+    in one window of T-L+1, and a critic would hardly ever see how a long episode ended.
+    """
+    start = int(rng.integers(1 - context_length, num_steps))
+    last = max(num_steps - context_length, 0)
+    return min(max(start, 0), last), min(num_steps, context_length) + 1
 
 
 def cut(trajectory: Trajectory, start: int, stop: int) -> Trajectory:

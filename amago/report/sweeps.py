@@ -16,6 +16,7 @@ from amago.report.runs import Row, Run, find_runs
 from amago.report.tables import sweep_rows, sweep_table
 
 SUMMARY_FILES = ("summary.json", "summary.csv", "curves.csv", "summary.png")
+SUITE_FILES = ("suite.json", "suite.csv", "suite.png")
 CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
 EVALUATION_COLUMNS = (
     "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",
@@ -30,14 +31,14 @@ def summarise(root: str | Path, console: Console | None = None) -> list[Row]:
     groups = find_runs(folder)
     rows = sweep_rows(groups)
     (folder / "summary.json").write_text(json.dumps({"groups": rows}, indent=2) + "\n")
-    _write_csv(folder / "summary.csv", tuple(rows[0]), rows)
+    write_csv(folder / "summary.csv", tuple(rows[0]), rows)
     curves = (
         {"group": group, "seed": run.seed, **row}
         for group, runs in groups.items()
         for run in runs
         for row in thin(run.evaluations)
     )
-    _write_csv(folder / "curves.csv", ("group", "seed", *CURVE_COLUMNS), curves)
+    write_csv(folder / "curves.csv", ("group", "seed", *CURVE_COLUMNS), curves)
     plot_sweep(groups, folder / "summary.png")
     (console or Console()).print(sweep_table(groups))
     return rows
@@ -56,7 +57,7 @@ def export(root: str | Path, results_dir: str | Path, command: str | None = None
     if any(not (source / name).is_file() for name in SUMMARY_FILES):
         raise ValueError(f"expected {', '.join(SUMMARY_FILES)} in {source}; summarise it first")
     target.mkdir(parents=True, exist_ok=True)
-    for name in SUMMARY_FILES:
+    for name in (*SUMMARY_FILES, *(name for name in SUITE_FILES if (source / name).is_file())):
         shutil.copyfile(source / name, target / name)
     text = recorded.read_text() if command is None else command
     (target / "command.txt").write_text(text.rstrip("\n") + "\n")
@@ -79,7 +80,7 @@ def _export_run(run: Run, target: Path) -> None:
     shutil.copyfile(run.path / "config.json", target / "config.json")
     if run.result is not None:
         shutil.copyfile(run.path / "result.json", target / "result.json")
-    _write_csv(target / "evals.csv", EVALUATION_COLUMNS, thin(run.evaluations))
+    write_csv(target / "evals.csv", EVALUATION_COLUMNS, thin(run.evaluations))
 
 
 def _commits(groups: Mapping[str, Sequence[Run]]) -> str:
@@ -93,7 +94,8 @@ def _commits(groups: Mapping[str, Sequence[Run]]) -> str:
     return "".join(f"{commit} {' '.join(names)}\n" for commit, names in made.items())
 
 
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Some columns of some rows; a missing value is an empty cell."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()

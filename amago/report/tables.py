@@ -28,13 +28,16 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     table.add_column(justify="right")
     if result.get("preset"):
         table.add_row("run", f"{result['preset']}, seed {result.get('seed')}")
-    spread = _number(result.get("return_std"))
-    table.add_row("return", f"{_number(result.get('return_mean'))} ± {spread}")
+    spread = number(result.get("return_std"))
+    table.add_row("return", f"{number(result.get('return_mean'))} ± {spread}")
     if result.get("success_rate") is not None:
         table.add_row("success", f"{100 * result['success_rate']:.1f}%")
+    if result.get("success_per_trial") is not None:
+        rates = "  ".join(f"{100 * rate:.1f}%" for rate in result["success_per_trial"])
+        table.add_row("success per trial", rates)
     for task, earned in result.get("tasks", {}).items():
-        chance = _number(earned.get("random_return_mean"))
-        table.add_row(task, f"{_number(earned['return_mean'])} (random {chance})")
+        chance = number(earned.get("random_return_mean"))
+        table.add_row(task, f"{number(earned['return_mean'])} (random {chance})")
     table.add_row("rollouts", f"{result.get('episodes', '–')}")
     if result.get("epochs") is not None:
         table.add_row("epochs", f"{result['epochs']}")
@@ -69,8 +72,8 @@ def adaptation_bars(
             goal = reference[index]
             mark = round((goal - low) * cells_per_unit)
             bar = _paint(bar, range(mark, mark + 1), "│", "yellow")
-            compared = [_number(goal), f"{100 * value / goal:.0f}%" if goal > 0 else "–"]
-        table.add_row(str(index + 1), bar, _number(value), *compared)
+            compared = [number(goal), f"{100 * value / goal:.0f}%" if goal > 0 else "–"]
+        table.add_row(str(index + 1), bar, number(value), *compared)
     return table
 
 
@@ -104,14 +107,14 @@ def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
     table.add_column("min", justify="right")
     for row in rows:
         count, complete = len(row["seeds"]), row["complete"]
-        per_seed = " ".join(_number(value) for value in row["final_window_per_seed"])
+        per_seed = " ".join(number(value) for value in row["final_window_per_seed"])
         cells = [
             label(row["group"]).replace(", ", "\n"),
             f"{count}" if complete == count else f"{complete} of {count}",
-            f"{_number(row['final_window_mean'])}\n{per_seed}",
-            _number(row["maximum"]),
-            _number(row["iqm"]) + _interval(row["iqm_low"], row["iqm_high"]),
-            _number(row["final_evaluation_mean"]),
+            f"{number(row['final_window_mean'])}\n{per_seed}",
+            number(row["maximum"]),
+            number(row["iqm"]) + _interval(row["iqm_low"], row["iqm_high"]),
+            number(row["final_evaluation_mean"]),
         ]
         if with_success:
             rate = row["success_rate"]
@@ -171,10 +174,11 @@ def _paint(bar: Text, cells: range, character: str, style: str) -> Text:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"\n{_number(low)}, {_number(high)}"
+    return "" if low is None or high is None else f"\n{number(low)}, {number(high)}"
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Three digits of a value, or a dash where it is not known."""
     if value is None:
         return "–"
     decimals = 3 - min(3, len(str(int(abs(value)))) if abs(value) >= 1 else 0)

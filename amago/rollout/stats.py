@@ -24,6 +24,8 @@ class RolloutRecord:
     success: bool | None
     blocks: Array | None
     """Return earned in each tenth of the horizon; None without a known horizon."""
+    trials: tuple[tuple[int, bool], ...] = ()
+    """When each trial ended, and whether it was a success; empty where success is not known."""
 
 
 class RolloutTracker:
@@ -32,6 +34,7 @@ class RolloutTracker:
     def __init__(self, env: VectorEnv) -> None:
         self.tasks, self.horizon = env.tasks, env.spec.horizon
         self._totals = np.zeros((env.num_lanes, NUM_BLOCKS))
+        self._trials: list[list[tuple[int, bool]]] = [[] for _ in range(env.num_lanes)]
         self._lanes = np.arange(env.num_lanes)
 
     def add(self, step: Step) -> list[RolloutRecord]:
@@ -55,6 +58,14 @@ class RolloutTracker:
         span = self.horizon or 1
         block = np.clip((rows.time - 1) * NUM_BLOCKS // span, 0, NUM_BLOCKS - 1)
         self._totals[lanes, block] += np.where(rows.time > 0, rows.prev_reward, 0.0)
+        if rows.success is None:
+            return
+        for row in np.flatnonzero((rows.time == 0) | rows.first | rows.last):
+            trials = self._trials[lanes[row]]
+            if rows.time[row] == 0:
+                trials.clear()
+            else:
+                trials.append((int(rows.time[row]), bool(rows.success[row])))
 
     def _finish(self, rows: Timestep, row: int, lane: int) -> RolloutRecord:
         blocks = self._totals[lane].copy()
@@ -65,6 +76,7 @@ class RolloutTracker:
             length=int(rows.time[row]),
             success=None if rows.success is None else bool(rows.success[row]),
             blocks=None if self.horizon is None else blocks,
+            trials=tuple(self._trials[lane]),
         )
 
 
@@ -78,10 +90,24 @@ def summarise(records: Iterable[RolloutRecord]) -> dict[str, float | int | list[
         "return_mean": float(totals.mean()),
         "return_std": float(totals.std()),
         "success_rate": float(np.mean(known)) if known else None,
+        "success_per_trial": _success_per_trial(records),
         "return_per_block": np.mean(blocks, 0).tolist() if blocks else None,
         "length_mean": float(np.mean([record.length for record in records])),
         "episodes": len(records),
     }
+
+
+def _success_per_trial(records: list[RolloutRecord]) -> list[float] | None:
+    """Success rate of the first trial, the second and so on; None unless all ended alike.
+
+    Where solved trials make room for more, the index of a trial says nothing.
+    """
+    ends = {tuple(time for time, _ in record.trials) for record in records}
+    if len(ends) != 1 or len(next(iter(ends))) < 2:
+        return None
+    successes = [[success for _, success in record.trials] for record in records]
+    rates: list[float] = np.mean(successes, 0).tolist()
+    return rates
 
 
 def summarise_per_task(

@@ -21,6 +21,7 @@ from amago.agent.learner import Learner
 from amago.config import Config, from_dict, to_dict
 from amago.envs.in_process import Env
 from amago.envs.registry import make_vector
+from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.exploration import Exploration
@@ -29,7 +30,7 @@ from amago.training.files import read_json, write_json
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
 from amago.training.seeding import derive, seed_torch
-from amago.types import VectorEnv
+from amago.types import EnvSpec, VectorEnv
 
 DEFAULT_STEPS = 1000
 """Steps per lane and epoch for environments without a horizon."""
@@ -119,7 +120,7 @@ def create(
         "seed": seed,
         "config": to_dict(config),
         "custom": custom.names(),
-        "git_commit": _git_commit(),
+        "git_commit": git_commit(),
         "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     }
     write_json(folder / "config.json", header)
@@ -222,7 +223,13 @@ def _build(
     store = TrajectoryStore(folder / "replay", env.spec, config.replay.capacity, (low, high))
     opened.callback(store.close)
     context_length = resolve_context_length(config, env.spec)
-    sampler = Sampler(store, config.replay.batch_size, context_length, derive(seed, "batches"))
+    sampler = Sampler(
+        store,
+        config.replay.batch_size,
+        context_length,
+        derive(seed, "batches"),
+        StoreRelabeler(store, config.relabel) if _relabels(config, env.spec) else None,
+    )
     metrics, timing = state.get("offsets", (0, 0))
     logger = Logger(folder, offsets=(metrics, timing), wandb_project=config.run.wandb_project)
     opened.callback(logger.close)
@@ -235,6 +242,11 @@ def _build(
     return run
 
 
+def _relabels(config: Config, spec: EnvSpec) -> bool:
+    settings = config.relabel
+    return spec.goals is not None and (settings.relabel != "none" or not settings.multi_goal)
+
+
 def _restore_counters(run: Run, state: dict[str, Any]) -> None:
     run.epoch, run.env_steps, run.seconds = state["epoch"], state["env_steps"], state["seconds"]
     run.learner.updates, run.learner.skipped = state["updates"], state["skipped"]
@@ -243,7 +255,7 @@ def _restore_counters(run: Run, state: dict[str, Any]) -> None:
     run.best_return = -math.inf if state["best_return"] is None else state["best_return"]
 
 
-def _git_commit() -> str | None:
+def git_commit() -> str | None:
     """The commit of the code that runs, if it runs from a checkout."""
     source = Path(__file__).resolve().parent
     command = ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12"]

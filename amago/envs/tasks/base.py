@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
+from amago.goals import GoalSpec
 from amago.types import Array
 
 Outcome = tuple[Array, Array, Array, Array]
@@ -28,6 +29,8 @@ class Task(ABC):
     horizon: int
     """Steps after which every rollout has ended."""
     num_lanes: int = 0
+    goals: GoalSpec | None = None
+    """What instructions are made of; see GoalTask."""
 
     def allocate(self, num_lanes: int) -> None:
         """Make room for N worlds; every lane must be reset before it is stepped."""
@@ -45,6 +48,10 @@ class Task(ABC):
     @abstractmethod
     def step(self, action: Array) -> Outcome:
         """Advance every lane by one agent action (ids [N] or vectors [N, A] in [-1, 1])."""
+
+    def goal_rows(self) -> dict[str, Any]:
+        """The fields of a Timestep that instructions need, of every lane."""
+        return {}
 
     @abstractmethod
     def render(self, lane: int) -> Array:

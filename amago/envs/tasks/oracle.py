@@ -1,10 +1,11 @@
-"""The best possible play of Dark Key-To-Door when start, key and door are known."""
+"""The best possible play where the world is known: Dark Key-To-Door, and tasks with goals."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from amago.envs.tasks.dark_key_door import DarkKeyDoor
+from amago.envs.tasks.goal_task import GoalTask
 from amago.types import Array
 
 
@@ -29,3 +30,13 @@ def oracle_rate(task: DarkKeyDoor, num_worlds: int = 10_000, seed: int = 0) -> f
     """The oracle's mean reward per step over many random worlds."""
     worlds = np.random.default_rng(seed).integers(0, task.grid, (num_worlds, 3, 2))
     return float(oracle_return_per_block(task, worlds, 1).mean() / task.horizon)
+
+
+def goal_steps(task: GoalTask, world_seeds: Array) -> Array:
+    """Fewest steps to each goal of each world's own instruction [M, k]; nan in unused slots."""
+    task.allocate(len(world_seeds))
+    task.reset_lanes(np.arange(len(world_seeds)), world_seeds)
+    steps = np.full((len(world_seeds), task.goals.max_goals), np.nan)
+    for lane, count in enumerate(task.num_goals):
+        steps[lane, :count] = task.best_steps(lane)
+    return steps

@@ -8,11 +8,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.instructions import INSTRUCTION, report
 from amago.envs.spaces import BARE_KEY
 from amago.envs.tasks.base import Task
 from amago.envs.tasks.bit_recall import BitRecall
 from amago.envs.tasks.dark_key_door import DarkKeyDoor
+from amago.envs.tasks.goal_task import GoalTask
 from amago.envs.tasks.masked_recall import MaskedRecall
+from amago.envs.tasks.maze_runner import MazeRunner
+from amago.envs.tasks.package_delivery import PackageDelivery
 from amago.envs.tasks.pixel_recall import PixelRecall
 from amago.envs.tasks.t_maze import TMaze
 from amago.envs.tasks.wind import Wind
@@ -23,6 +27,8 @@ TASKS: dict[str, tuple[type[Task], dict[str, Any]]] = {
     "amago/ActiveTMaze-v0": (TMaze, {"active": True}),
     "amago/DarkKeyToDoor-v0": (DarkKeyDoor, {}),
     "amago/Wind-v0": (Wind, {}),
+    "amago/PackageDelivery-v0": (PackageDelivery, {}),
+    "amago/MazeRunner-v0": (MazeRunner, {}),
     "amago/MaskedRecall-v0": (MaskedRecall, {}),
     "amago/BitRecall-v0": (BitRecall, {}),
     "amago/PixelRecall-v0": (PixelRecall, {}),
@@ -52,7 +58,8 @@ class TaskEnv(gym.Env[Any, Any]):
     """One lane of a native task.
 
     `reset(seed=s)` enters the world of seed s; without a seed the world is drawn anew, or
-    kept with `options={"same_world": True}`.
+    kept with `options={"same_world": True}`. Tasks with goals take any instruction that their
+    world allows, as text or goals, in `options={"instruction": ...}`.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
@@ -65,6 +72,8 @@ class TaskEnv(gym.Env[Any, Any]):
         self.observation_space = self.task.observation_space
         self.action_space = self.task.action_space
         self.horizon = self.task.horizon
+        if isinstance(self.task, GoalTask):
+            self.goals, self.follows_instructions = self.task.goals, True
         self._world_seed: int | None = None
 
     def reset(
@@ -77,15 +86,30 @@ class TaskEnv(gym.Env[Any, Any]):
         elif not keep:
             self._world_seed = int(self.np_random.integers(2**32))
         self.task.reset_lanes(np.array([0]), np.array([self._world_seed]))
-        return self._observe(), {}
+        asked = (options or {}).get(INSTRUCTION)
+        if asked is not None:
+            if not isinstance(self.task, GoalTask):
+                raise ValueError(
+                    f"{type(self.task).__name__} follows no instructions, got {asked!r}"
+                )
+            self.task.instruct(0, asked)
+        return self._observe(), self._goal_info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         reward, terminated, first, success = self.task.step(np.asarray(action)[None])
-        info = {"first": bool(first[0]), "success": bool(success[0])}
+        info: dict[str, Any] = {"first": bool(first[0]), "success": bool(success[0])}
+        info |= self._goal_info()
         return self._observe(), float(reward[0]), bool(terminated[0]), False, info
 
     def render(self) -> Array | None:
         return self.task.render(0) if self.render_mode == "rgb_array" else None
+
+    def _goal_info(self) -> dict[str, Any]:
+        task = self.task
+        if not isinstance(task, GoalTask):
+            return {}
+        asked = task.instruction[0, : task.num_goals[0]]
+        return report(asked, int(task.progress[0]), task.achieved[1])
 
     def _observe(self) -> Any:
         rows = {key: values[0] for key, values in self.task.observe().items()}

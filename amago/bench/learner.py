@@ -1,0 +1,167 @@
+"""How fast the learner updates, and how much memory an update takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from amago.bench import matmul
+from amago.bench.conditions import Bench
+from amago.bench.flops import update_flops
+from amago.bench.processes import in_child, limit_memory, peak_bytes
+from amago.bench.results import Result, Target, duration, rate
+from amago.bench.synthetic import (
+    Size,
+    config_of,
+    make_batch,
+    make_learner,
+    spec_of,
+    uniform_lengths,
+)
+from amago.bench.timing import Effort, Timing, interleave
+from amago.training.process import prepare_process
+
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class UpdateCase:
+    """One row of the table of targets."""
+
+    setting: str
+    size: Size
+    utilisation: float | None = None
+    """Least share of the machine's limit."""
+    per_second: float | None = None
+    """Least updates per second."""
+    peak_gb: float | None = None
+    """Most memory of the whole process."""
+    faster_than_padded: float | None = None
+    """Windows of uniform length, this many times faster than computing the padding."""
+
+
+POPGYM = Size(256, 1024, 3, (512, 512, 200), 24, 100)
+LONG = Size(256, 1024, 3, (128, 128, 64), 24, 500)
+MEDIUM = Size(128, 512, 2, (128, 128, 64), 24, 128)
+
+CASES = (
+    UpdateCase("POPGym size: d=256, 3 layers, 24x100", POPGYM, utilisation=0.65),
+    UpdateCase("d=256, 3 layers, 24x500", LONG, utilisation=0.6, peak_gb=2.0),
+    UpdateCase("d=128, 2 layers, 24x128", MEDIUM, per_second=9.0),
+    UpdateCase("d=256, 3 layers, 24 of 1..500", LONG, faster_than_padded=1.7),
+)
+
+
+def run(bench: Bench, cases: Sequence[UpdateCase] = CASES) -> list[Result]:
+    results = []
+    for case in cases:
+        bench.say(f"learner: {case.setting}")
+        results += _speed(case, bench)
+        if case.peak_gb is not None:
+            results.append(_peak(case, bench))
+    return results
+
+
+def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
+    size = case.size
+    lengths = None if case.faster_than_padded is None else uniform_lengths(size)
+    batch = make_batch(size, lengths)
+    rows = batch.valid.sum(1).tolist()
+    ours = make_learner(size)
+    contenders: dict[str, Callable[[], Any]] = {
+        "amago": lambda: ours.step(batch),
+        "matmul": matmul.multiplication(),
+    }
+    if bench.plain is not None:
+        theirs = bench.plain.PlainLearner(bench.plain.PlainAgent(spec_of(size), config_of(size)))
+        contenders["plain"] = lambda: theirs.step(batch)
+    if lengths is not None:
+        full = make_batch(size, [max(lengths)] * len(lengths))
+        padding = make_learner(size)
+        contenders["padded"] = lambda: padding.step(full)
+    timings = interleave(contenders, bench.effort)
+    mine = timings["amago"]
+    ratios = {
+        name: timing.seconds / mine.seconds for name, timing in timings.items() if name != "amago"
+    }
+    ratios["matmul"] = utilisation(size, rows, mine, timings["matmul"])
+    results = []
+    for name, ratio in ratios.items():
+        if case.per_second is not None:
+            unit, shown = "updates/s", rate(1.0, mine, timings[name])
+        else:
+            unit, shown = "s/update", duration(mine, timings[name])
+        target = _target(case, name)
+        results.append(
+            Result("learner", case.setting, unit=unit, yardstick=name, ratio=ratio, target=target,
+                   **shown)
+        )  # fmt: skip
+    return results
+
+
+def _target(case: UpdateCase, yardstick: str) -> Target | None:
+    if yardstick == "matmul" and case.utilisation is not None:
+        return Target("ratio", "≥", case.utilisation)
+    if yardstick == "matmul" and case.per_second is not None:
+        return Target("value", "≥", case.per_second)
+    if yardstick == "padded" and case.faster_than_padded is not None:
+        return Target("ratio", "≥", case.faster_than_padded)
+    return None
+
+
+def utilisation(size: Size, rows: Sequence[int], update: Timing, product: Timing) -> float:
+    """Share of the machine's limit that goes into what the method needs."""
+    needed = update_flops(spec_of(size), config_of(size), rows).total
+    limit = matmul.flops() / product.seconds
+    return needed / update.seconds / limit
+
+
+def _peak(case: UpdateCase, bench: Bench) -> Result:
+    bench.say(f"learner: memory of {case.setting}")
+    assert case.peak_gb is not None
+    effort = Effort(rounds=1, max_rounds=1, block_seconds=0.0)
+    answer = in_child("update", update_payload(case.size, bench.threads, effort, 8 * case.peak_gb))
+    return peak_result("learner", case.setting, answer, case.peak_gb)
+
+
+def peak_result(case: str, setting: str, answer: dict[str, Any], most_gb: float) -> Result:
+    """Resident memory at its highest, interpreter and libraries included."""
+    target = Target("value", "≤", most_gb)
+    if "error" in answer:
+        return Result(case, setting, None, "GB at peak", target=target, note=answer["error"])
+    return Result(case, setting, answer["peak_bytes"] / GB, "GB at peak", target=target)
+
+
+def update_payload(size: Size, threads: int, effort: Effort, limit_gb: float) -> dict[str, Any]:
+    return {
+        "size": asdict(size),
+        "threads": threads,
+        "effort": asdict(effort),
+        "limit_bytes": limit_gb * GB,
+    }
+
+
+def update_in_child(payload: dict[str, Any]) -> dict[str, Any]:
+    """Timings of updates of one size beside the machine's limit, and the peak of memory."""
+    prepare_process(payload["threads"])
+    fields = payload["size"]
+    listed = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+    size = Size(**fields | listed)
+    learner, batch, product = make_learner(size), make_batch(size), matmul.multiplication()
+    product()
+    contenders: dict[str, Callable[[], Any]] = {
+        "amago": lambda: learner.step(batch),
+        "matmul": product,
+    }
+    limit = limit_memory(payload["limit_bytes"])
+    try:
+        timings = interleave(contenders, Effort(**payload["effort"]))
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        return {"error": f"out of memory at a limit of {limit / GB:.1f} GB"}
+    return {
+        "timings": {name: asdict(timing) for name, timing in timings.items()},
+        "peak_bytes": peak_bytes(),
+    }

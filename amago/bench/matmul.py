@@ -1,0 +1,28 @@
+"""This machine's limit: how fast torch multiplies float32 matrices here and now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+SIDE = 2048
+
+
+def multiplication(side: int = SIDE) -> Callable[[], None]:
+    """A contender: one square product, on the threads that torch has now."""
+    threads = torch.get_num_threads()
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(side, side, generator=generator) for _ in range(2))
+    out = torch.empty(side, side)
+
+    def call() -> None:
+        torch.set_num_threads(threads)  # whatever another contender has chosen for itself
+        torch.mm(left, right, out=out)
+
+    return call
+
+
+def flops(side: int = SIDE) -> float:
+    """Of one product: a multiplication and an addition per term."""
+    return 2.0 * side**3

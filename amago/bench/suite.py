@@ -1,0 +1,28 @@
+"""All cases, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from amago.bench import learner, memory, replay, rollout, start
+from amago.bench.conditions import Bench
+from amago.bench.results import Result
+
+CASES: dict[str, Callable[[Bench], list[Result]]] = {
+    "rollout": rollout.run,
+    "learner": learner.run,
+    "replay": replay.run,
+    "memory": memory.run,
+    "start": start.run,
+}
+
+
+def run(case: str, bench: Bench) -> list[Result]:
+    """One case, or all."""
+    if bench.plain is None:
+        bench.say(
+            "benchmarks/plain.py is not here (amago does not run from its repository): ratios "
+            "against the plain implementation are left out"
+        )
+    names = list(CASES) if case == "all" else [case]
+    return [result for name in names for result in CASES[name](bench)]

@@ -1,0 +1,76 @@
+"""`amago bench`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import tyro
+
+from amago.cli.parsing import parse
+
+WIDTH_OF_LOGS = 160
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Measure how fast this machine runs amago, beside what it could."""
+
+    case: tyro.conf.Positional[
+        Literal["rollout", "learner", "replay", "memory", "start", "all"]
+    ] = "all"
+    """What to measure."""
+    json: bool = False
+    """Print a JSON list instead of a table."""
+    record: bool = False
+    """Append the run to benchmarks/history.jsonl and show what has changed since the last
+    comparable one."""
+    quick: bool = False
+    """Fewer and shorter blocks, and nothing that takes minutes."""
+    threads: int = 0
+    """Threads for torch; 0 leaves torch's own choice."""
+
+
+def bench(arguments: Sequence[str]) -> int:
+    options = parse(BenchOptions, arguments, "amago bench")
+    if options.threads < 0:
+        raise ValueError(f"--threads must be 0 or more, got {options.threads}")
+    import torch
+
+    from amago.bench import record, suite
+    from amago.bench.conditions import QUICK, Bench, load_plain
+    from amago.bench.timing import Effort
+    from amago.training.process import prepare_process
+
+    history = record.history_path() if options.record else None
+    earlier = [] if history is None else record.read(history)
+    prepare_process(options.threads)
+    conditions = Bench(
+        threads=torch.get_num_threads(),
+        effort=QUICK if options.quick else Effort(),
+        quick=options.quick,
+        plain=load_plain(),
+        say=lambda message: print(f"bench: {message}", file=sys.stderr, flush=True),
+    )
+    results = suite.run(options.case, conditions)
+    line = record.describe(conditions, results)
+    if options.json:
+        print(json.dumps(line["results"], ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        from amago.bench.table import result_table
+
+        before = record.latest(earlier, line)
+        changes = [record.change(result, before.get(result.key)) for result in results]
+        console = Console()
+        if not console.is_terminal:
+            console.width = WIDTH_OF_LOGS
+        console.print(f"{line['machine']['model']}, {line['threads']} threads, {line['commit']}")
+        console.print(result_table(results, changes if options.record else None))
+    if history is not None:
+        record.append(history, line)
+    return 0

@@ -1,0 +1,90 @@
+"""`amago suite`."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from amago.cli.parsing import gathered, parse
+from amago.cli.train import train_options
+
+PRESETS = ("popgym", "popgym/paper")
+
+
+@dataclass(frozen=True)
+class SuiteOptions:
+    """Run the environments of a benchmark suite in a resumable queue, then score them."""
+
+    preset: tyro.conf.Positional[str]
+    """popgym, or popgym/paper."""
+    ids: tuple[str, ...] = ("*",)
+    """Environments by short name or pattern: '*Easy'. "paper": the 39 of the paper; by default
+    the 42 without navigation."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of every environment."""
+    set: tuple[str, ...] = ()
+    """Settings changed in all runs, as key=value."""
+    jobs: int = 2
+    """Runs at a time, each on one thread."""
+    root: Path = Path("runs/suite")
+    """Folder of the runs; arms that share one stand beside each other in the chart."""
+    export: Path | None = None
+    """Also copy the evidence, without checkpoints and replay, to this folder."""
+
+
+def suite(arguments: Sequence[str]) -> int:
+    options = parse(SuiteOptions, gathered("--set", arguments), "amago suite")
+    if options.preset not in PRESETS:
+        raise ValueError(f"no suite is called {options.preset!r}; there are {', '.join(PRESETS)}")
+    from rich.console import Console
+
+    from amago.report.suites import report_suite
+    from amago.report.sweeps import export, summarise
+    from amago.scale.jobs import flags, parse_overrides
+    from amago.scale.sweep import plan, record_command, run_jobs
+
+    chosen = choose(options.ids)
+    jobs = [
+        job
+        for seed in options.seeds
+        for name in chosen
+        for job in plan([options.preset], [seed], [f"env.id={name}", *options.set], options.root)
+    ]
+    # A bad setting should fail here, not once per run.
+    train_options(options.preset, flags(parse_overrides(options.set)))
+    record_command(options.root, ["amago", "suite", *arguments])
+    outcome = run_jobs(jobs, options.jobs, options.root)
+    if outcome.exit_code == 0 or outcome.done:
+        summarise(options.root, Console(quiet=True))
+        report_suite(options.root)
+        if options.export is not None:
+            export(options.root, options.export)
+    return int(outcome.exit_code)
+
+
+def choose(patterns: Sequence[str]) -> list[str]:
+    """Short names of the environments that patterns mean, in the order of the suite."""
+    from amago.envs.suites.catalogue import POPGYM_ALL_IDS, POPGYM_IDS, POPGYM_PAPER_IDS
+
+    every = [name.removeprefix("popgym/") for name in POPGYM_ALL_IDS]
+    default = [name.removeprefix("popgym/") for name in POPGYM_IDS]
+    chosen: set[str] = set()
+    for pattern in patterns:
+        pattern = pattern.removeprefix("popgym/")
+        if pattern == "paper":
+            found = [name.removeprefix("popgym/") for name in POPGYM_PAPER_IDS]
+        else:
+            # Navigation is asked for by name only.
+            found = [name for name in every if fnmatch.fnmatchcase(name, pattern)]
+            found = [name for name in found if name in default or "Labyrinth" in pattern]
+        if not found:
+            raise ValueError(
+                f"--ids {pattern!r} means no environment of POPGym; "
+                f"there are {', '.join(every)}, and patterns such as '*Easy'"
+            )
+        chosen.update(found)
+    return [name for name in every if name in chosen]

@@ -1,0 +1,94 @@
+"""Any Gymnasium environment that reports achieved goals becomes one that follows instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+
+from amago.goals import GoalSpec, advance, pad
+from amago.types import Array
+
+ACHIEVED, INSTRUCTION, PROGRESS = "achieved", "instruction", "progress"
+"""Entries of an info dictionary: goals of this step; what is asked; how much of it is done."""
+
+
+class FollowInstructions(gym.Wrapper[Any, Any, Any, Any]):
+    """Asks for goals and pays for them, whatever the environment itself would pay.
+
+    The environment has an attribute `goals`, a GoalSpec. Its `reset` draws an instruction into
+    info["instruction"] (text or goals), its `step` lists all goals that the step achieved in
+    info["achieved"]; neither may depend on what is asked. `reset(options={"instruction":
+    ...})` asks for something else in the same world. Vectors of lanes add this wrapper by
+    themselves.
+    """
+
+    follows_instructions = True
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        super().__init__(env)
+        spec = goals_of(env)
+        if spec is None:
+            raise ValueError(
+                f"expected an attribute `goals`, an amago.goals.GoalSpec, in {env}; it says what "
+                "instructions are made of"
+            )
+        self.goals: GoalSpec = spec
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        inner = {key: value for key, value in (options or {}).items() if key != INSTRUCTION}
+        obs, info = self.env.reset(seed=seed, options=inner or None)
+        asked = (options or {}).get(INSTRUCTION, info.get(INSTRUCTION))
+        if asked is None:
+            raise ValueError(
+                f"expected info[{INSTRUCTION!r}] from reset(), text or goals, got the keys "
+                f"{sorted(info)}; draw an instruction there, from the world's seed"
+            )
+        self._asked = self.goals.instruction(asked)
+        self._instruction, self._num_goals = pad([self._asked], self.goals.max_goals)
+        self._progress = np.zeros(1, np.int64)
+        return obs, {**info, **self._report(self.goals.goals([]))}
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        obs, _, terminated, truncated, info = self.env.step(action)
+        achieved = achieved_goals(self.goals, info)
+        row = (np.array([0, len(achieved)]), achieved)
+        after = advance(self._instruction, self._num_goals, self._progress, row)
+        self._progress = after.progress
+        complete = bool(after.complete[0])
+        info = {**info, **self._report(achieved), "success": complete}
+        return obs, float(after.reward[0]), bool(terminated) or complete, bool(truncated), info
+
+    def _report(self, achieved: Array) -> dict[str, Any]:
+        return report(self._asked, int(self._progress[0]), achieved)
+
+
+def with_instructions(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """The environment, wrapped where it has goals and does not yet follow instructions."""
+    if goals_of(env) is None or env.has_wrapper_attr("follows_instructions"):
+        return env
+    return FollowInstructions(env)
+
+
+def goals_of(env: gym.Env[Any, Any]) -> GoalSpec | None:
+    """What an environment's instructions are made of, if it has any."""
+    goals = env.get_wrapper_attr("goals") if env.has_wrapper_attr("goals") else None
+    return goals if isinstance(goals, GoalSpec) else None
+
+
+def achieved_goals(spec: GoalSpec, info: Mapping[str, Any]) -> Array:
+    """The different goals [n, size] that a step reports, none where it says nothing."""
+    reported = info.get(ACHIEVED)
+    if reported is None or len(reported) == 0:
+        return spec.goals([])
+    goals = spec.read(reported) if isinstance(reported, str) else spec.goals(reported)
+    return goals if len(goals) == 1 else np.unique(goals, axis=0)
+
+
+def report(asked: Array, progress: int, achieved: Array) -> dict[str, Any]:
+    """What an info says. Lists, since Gymnasium's vectors cannot join arrays of many lengths."""
+    return {INSTRUCTION: asked.tolist(), PROGRESS: progress, ACHIEVED: achieved.tolist()}

@@ -1,0 +1,112 @@
+"""Package Delivery: bring packages to places along a road whose forks must be learned."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium import spaces
+
+from amago import ragged
+from amago.envs.spaces import BARE_KEY
+from amago.envs.tasks import draw
+from amago.envs.tasks.base import check_at_least
+from amago.envs.tasks.goal_task import GoalTask
+from amago.goals import GoalSpec
+from amago.ragged import Ragged
+from amago.types import Array
+
+FORWARD, LEFT, RIGHT, STAY = range(4)
+DROPS = np.arange(4, 8)
+"""Four ways to drop a package, of which one is right in each world."""
+FORKS = (2, 6)
+"""Fewest and most forks of a road."""
+FEWEST_GOALS = 2
+PACKAGES_PER_GOAL = 3
+
+
+class PackageDelivery(GoalTask):
+    """A road of cells 0..road-1; whoever arrives at its end, at a wrong side or drops wrongly
+    is sent back to 0.
+
+    At a fork the right side moves on by one; elsewhere forward does. A drop counts with the
+    world's own action, a package left, off forks and off 0; it achieves the goal (position).
+    """
+
+    def __init__(self, road: int = 30, horizon: int = 180, max_goals: int = 4) -> None:
+        check_at_least(1, horizon=horizon, max_goals=max_goals)
+        check_at_least(FORKS[1] + max_goals + 1, road=road)
+        self.road = road
+        self.horizon = horizon
+        self.goals = GoalSpec(max_goals, 1, low=(0,), high=(road - 1,))
+        self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+        self.action_space = spaces.Discrete(8)
+
+    def allocate(self, num_lanes: int) -> None:
+        super().allocate(num_lanes)
+        self.position, self.packages, self.drop = np.zeros((3, num_lanes), np.int64)
+        self.side = np.zeros((num_lanes, self.road), np.int64)
+        """The action that is right at each cell's fork, 0 where there is none."""
+        self._lanes = np.arange(num_lanes)
+
+    def build(self, lane: int, rng: np.random.Generator) -> Array:
+        num_forks = int(rng.integers(FORKS[0], FORKS[1] + 1))
+        forks = 1 + rng.permutation(self.road - 1)[:num_forks]
+        self.side[lane] = 0
+        self.side[lane, forks] = rng.integers(LEFT, RIGHT + 1, num_forks)
+        self.drop[lane] = rng.choice(DROPS)
+        most = self.goals.max_goals
+        num_goals = rng.integers(min(FEWEST_GOALS, most), most + 1)
+        places = rng.permutation(self.achievable(lane)[:, 0])[:num_goals]
+        return np.sort(places)[:, None]
+
+    def achievable(self, lane: int) -> Array:
+        cells = 1 + np.flatnonzero(self.side[lane, 1:] == 0)
+        return cells[:, None].astype(self.goals.dtype)
+
+    def start(self, lanes: Array) -> None:
+        self.position[lanes] = 0
+        self.packages[lanes] = PACKAGES_PER_GOAL * self.num_goals[lanes]
+
+    def move(self, action: Array) -> Ragged:
+        side = self.side[self._lanes, self.position]
+        turns = (action == LEFT) | (action == RIGHT)
+        moves = np.where(side > 0, action == side, action == FORWARD)
+        drops = action >= DROPS[0]
+        possible = (self.packages > 0) & (side == 0) & (self.position > 0)
+        delivered = drops & (action == self.drop) & possible
+        goals = self.position[delivered][:, None].astype(self.goals.dtype)
+        self.packages -= delivered
+        sent_back = (drops & ~delivered) | (turns & (side > 0) & ~moves)
+        self.position = np.where(sent_back, 0, (self.position + moves) % self.road)
+        return ragged.of_counts(delivered, goals)
+
+    def observe(self) -> dict[str, Array]:
+        obs = np.empty((self.num_lanes, 3), np.float32)
+        obs[:, 0] = self.position / self.road
+        obs[:, 1] = self.packages / (PACKAGES_PER_GOAL * self.goals.max_goals)
+        obs[:, 2] = self.side[self._lanes, self.position] > 0
+        return {BARE_KEY: obs}
+
+    def best_steps(self, lane: int) -> Array:
+        """A walk in the known world: on, or back to 0 by one wrong drop and on from there."""
+        places = self.instruction[lane, : self.num_goals[lane], 0].astype(np.int64)
+        before = np.concatenate([[0], places[:-1]])
+        walk = np.where(places >= before, places - before, 1 + places)
+        return np.cumsum(walk + 1)
+
+    def render(self, lane: int) -> Array:
+        """The road in rows of six: forks with their right side, destinations, the agent."""
+        cell, columns = 48, 6
+        frame = draw.canvas(-(-self.road // columns) * cell, columns * cell, draw.WALL)
+        asked = self.instruction[lane, : self.num_goals[lane], 0].tolist()
+        for at in range(self.road):
+            top, left = at // columns * cell, at % columns * cell
+            done = at in asked[: self.progress[lane]]
+            colour = draw.SHADE if done else draw.GOAL if at in asked else draw.FLOOR
+            draw.box(frame, top + 1, left + 1, top + cell - 1, left + cell - 1, colour)
+            if self.side[lane, at]:
+                # A mark in the upper corner says left, in the lower one right.
+                down = 5 if self.side[lane, at] == LEFT else cell - 13
+                draw.box(frame, top + down, left + 4, top + down + 8, left + cell - 4, draw.HINT)
+            if at == self.position[lane]:
+                draw.disc(frame, top + cell / 2, left + cell / 2, 0.28 * cell, draw.AGENT)
+        return frame

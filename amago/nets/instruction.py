@@ -1,0 +1,88 @@
+"""An instruction and how far it is followed → one vector per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from amago.goals import GoalSpec
+from amago.nets.layers import mlp
+from amago.nets.settings import InstructionSettings
+
+ABSENT, PENDING, CURRENT, DONE = range(4)
+"""What a slot of an instruction can be."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every row was asked for, and how much of it was complete."""
+
+    goals: Tensor  # [M, k, size], slots from num_goals on are 0
+    num_goals: Int[Tensor, " M"]
+    progress: Int[Tensor, " M"]
+
+
+def slot_status(asked: Asked) -> Int[Tensor, "M k"]:
+    """ABSENT, PENDING, CURRENT or DONE for every slot."""
+    slot = torch.arange(asked.goals.shape[1], device=asked.progress.device)
+    progress, count = asked.progress[:, None], asked.num_goals[:, None]
+    status = torch.full_like(slot.expand(len(progress), -1), PENDING)
+    status = status.masked_fill(slot == progress, CURRENT).masked_fill(slot < progress, DONE)
+    return status.masked_fill(slot >= count, ABSENT)
+
+
+class InstructionEncoder(nn.Module):
+    """Every slot's goal and status, through an MLP over all slots or a GRU from slot to slot.
+
+    Numbers are scaled to [-1, 1], tokens are embedded. With `hide_plan` a row shows what is
+    done and the current goal only ("w/o Planning").
+    """
+
+    low: Tensor
+    span: Tensor
+
+    def __init__(self, spec: GoalSpec, settings: InstructionSettings) -> None:
+        super().__init__()
+        self.hide_plan, self.output_dim = settings.hide_plan, settings.hidden[-1]
+        self.tokens: nn.Embedding | None = None
+        width = spec.size
+        if spec.kind == "token":
+            self.tokens = nn.Embedding(len(spec.vocabulary), settings.token_dim)
+            width *= settings.token_dim
+        else:
+            low, high = torch.tensor(spec.low), torch.tensor(spec.high)
+            self.register_buffer("low", low.float(), persistent=False)
+            span = torch.where(high > low, high - low, 1.0)
+            self.register_buffer("span", span.float(), persistent=False)
+        width += DONE + 1
+        self.rnn: nn.GRU | None = None
+        if settings.kind == "rnn":
+            self.rnn = nn.GRU(width, settings.hidden[0], batch_first=True)
+            self.net = mlp(settings.hidden if len(settings.hidden) > 1 else settings.hidden * 2)
+        else:
+            self.net = mlp((spec.max_goals * width, *settings.hidden))
+
+    def forward(self, asked: Asked, dtype: torch.dtype) -> Float[Tensor, "M E"]:
+        status = slot_status(asked)
+        if self.hide_plan:
+            status = status.masked_fill(status == PENDING, ABSENT)
+        shown = status == CURRENT if self.hide_plan else status != ABSENT
+        goals = self._goals(asked.goals, dtype) * shown[..., None]
+        slots = torch.cat((goals, F.one_hot(status, DONE + 1).to(dtype)), -1)
+        if self.rnn is None:
+            encoded: Tensor = self.net(slots.flatten(1))
+            return encoded
+        _, last = self.rnn(slots)
+        encoded = self.net(last[0])
+        return encoded
+
+    def _goals(self, goals: Tensor, dtype: torch.dtype) -> Float[Tensor, "M k width"]:
+        if self.tokens is not None:
+            embedded: Tensor = self.tokens(goals.long())
+            return embedded.flatten(2)
+        low, span = self.low.to(dtype), self.span.to(dtype)
+        return 2.0 * (goals.to(dtype) - low) / span - 1.0

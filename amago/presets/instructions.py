@@ -1,0 +1,93 @@
+"""Package Delivery and MazeRunner: worlds to adapt to while following instructions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from amago.agent.settings import AgentSettings, OptimSettings
+from amago.config import Config
+from amago.envs.settings import EnvSettings
+from amago.presets.base import SMALL, Preset, paper
+from amago.replay.settings import ReplaySettings
+from amago.training.settings import RunSettings
+
+DELIVERY = EnvSettings(id="amago/PackageDelivery-v0")
+MAZE = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 15})
+
+
+def _package_delivery() -> Config:
+    """Roads of full size; only the networks are smaller than the paper's."""
+    return replace(
+        SMALL,
+        env=replace(DELIVERY, num_lanes=48),
+        replay=ReplaySettings(capacity=8_000),
+        agent=AgentSettings(
+            discounts=(0.7, 0.9, 0.95, 0.97),
+            acting_discount=0.99,
+            target_tau=0.01,
+        ),
+        optim=OptimSettings(learning_rate=5e-4),
+        run=RunSettings(epochs=150, updates_per_epoch=50, eval_interval=10, eval_episodes=96),
+    )
+
+
+def _package_delivery_paper() -> Config:
+    config = _instructed(DELIVERY)
+    return replace(
+        config,
+        replay=replace(config.replay, capacity=15_000),
+        run=replace(config.run, updates_per_epoch=1500),
+    )
+
+
+def _maze_runner() -> Config:
+    return replace(
+        SMALL,
+        env=replace(MAZE, kwargs={"size": 11, "horizon": 150}, num_lanes=48),
+        replay=ReplaySettings(capacity=8_000),
+        agent=AgentSettings(
+            discounts=(0.7, 0.9, 0.95, 0.97),
+            acting_discount=0.99,
+            target_tau=0.01,
+        ),
+        optim=OptimSettings(learning_rate=5e-4),
+        run=RunSettings(epochs=150, updates_per_epoch=50, eval_interval=10, eval_episodes=96),
+    )
+
+
+def _maze_runner_paper() -> Config:
+    return _instructed(MAZE)
+
+
+def _maze_runner_30_paper() -> Config:
+    return _instructed(replace(MAZE, kwargs={"size": 31}))
+
+
+def _instructed(env: EnvSettings) -> Config:
+    """Tables 3 and 4, columns Package Delivery and MazeRunner."""
+    config = paper(env, model_dim=128, num_layers=3, encoder=(128, 128, 128), agent=AgentSettings())
+    return replace(
+        config,
+        env=replace(config.env, num_lanes=24),
+        optim=OptimSettings(learning_rate=3e-4, weight_decay=1e-4),
+    )
+
+
+INSTRUCTION_PRESETS = {
+    "package-delivery": Preset(
+        "Package Delivery, road of 30: deliver along a road whose forks must be remembered",
+        _package_delivery,
+    ),
+    "package-delivery/paper": Preset(
+        "Package Delivery, sizes of the paper's Tables 3 and 4", _package_delivery_paper
+    ),
+    "maze-runner": Preset(
+        "MazeRunner, 11×11: reach up to three places in an unknown maze", _maze_runner
+    ),
+    "maze-runner/paper": Preset(
+        "MazeRunner, 15×15, sizes of the paper's Tables 3 and 4", _maze_runner_paper
+    ),
+    "maze-runner-30/paper": Preset(
+        'MazeRunner, 31×31 ("30"), sizes of the paper\'s Tables 3 and 4', _maze_runner_30_paper
+    ),
+}

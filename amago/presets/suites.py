@@ -1,0 +1,155 @@
+"""POPGym, Half-Cheetah Velocity, Meta-World ML-1 and Crafter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from amago.agent.settings import AgentSettings, OptimSettings
+from amago.config import Config
+from amago.envs.settings import EnvSettings
+from amago.nets.settings import EncoderSettings, HeadSettings
+from amago.presets.base import SMALL, Preset, paper
+from amago.replay.settings import ReplaySettings
+from amago.rollout.settings import RolloutSettings
+from amago.training.settings import RunSettings
+
+CHEETAH = EnvSettings(id="amago/HalfCheetahVelocity-v0", trials=3)
+META_WORLD = EnvSettings(
+    id="amago/MetaWorldML1-v0", kwargs={"task": "reach", "split": "train"}, trials=3
+)
+
+
+def _popgym() -> Config:
+    return replace(
+        SMALL,
+        env=EnvSettings(id="popgym/RepeatPreviousEasy", num_lanes=96),
+        replay=ReplaySettings(capacity=5_000),
+        agent=AgentSettings(
+            discounts=(0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
+            acting_discount=0.98,
+            reward_scale=100.0,
+            target_tau=0.01,
+        ),
+        optim=OptimSettings(learning_rate=1e-3),
+        run=RunSettings(epochs=120, updates_per_epoch=50, eval_interval=5),
+    )
+
+
+def _popgym_paper() -> Config:
+    """Table 3 and, of Table 4, the numbers in brackets; 15M steps, as in Figure 3."""
+    config = paper(
+        EnvSettings(id="popgym/RepeatPreviousEasy"),
+        model_dim=256,
+        num_layers=3,
+        encoder=(512, 512, 200),
+        agent=AgentSettings(reward_scale=100.0),
+    )
+    return replace(
+        config,
+        env=replace(config.env, num_lanes=24),
+        rollout=RolloutSettings(steps_per_epoch=1000),
+        replay=replace(config.replay, capacity=80_000),
+        run=replace(config.run, epochs=625),
+    )
+
+
+def _half_cheetah() -> Config:
+    """The task is solvable with a few steps of memory (appendix C.2), which a CPU can afford."""
+    return replace(
+        SMALL,
+        env=replace(CHEETAH, num_lanes=24),
+        replay=ReplaySettings(capacity=2_000, batch_size=32, context_length=32),
+        agent=AgentSettings(
+            discounts=(0.9, 0.95, 0.98), acting_discount=0.98, reward_scale=1.0, target_tau=0.01
+        ),
+        optim=OptimSettings(learning_rate=1e-3),
+        run=RunSettings(epochs=150, updates_per_epoch=200, eval_interval=5, eval_episodes=32),
+    )
+
+
+def _half_cheetah_paper() -> Config:
+    """Table 4; Table 3 has no column for it, so the networks are those of Wind."""
+    return paper(
+        CHEETAH,
+        model_dim=128,
+        num_layers=2,
+        encoder=(128, 128, 64),
+        agent=AgentSettings(reward_scale=1.0),
+    )
+
+
+def _meta_world() -> Config:
+    return replace(
+        SMALL,
+        env=replace(META_WORLD, num_lanes=12, eval_lanes=16),
+        replay=ReplaySettings(capacity=1_000, batch_size=32, context_length=64),
+        agent=AgentSettings(
+            discounts=(0.9, 0.95, 0.98, 0.99), acting_discount=0.99, target_tau=0.01
+        ),
+        optim=OptimSettings(learning_rate=1e-3),
+        run=RunSettings(epochs=50, updates_per_epoch=500, eval_interval=5, eval_episodes=16),
+    )
+
+
+def _meta_world_paper() -> Config:
+    """Tables 3 and 4; 556 epochs of 12 × 1500 steps are the 10M steps of appendix C.2."""
+    config = paper(
+        META_WORLD, model_dim=256, num_layers=3, encoder=(256, 256, 200), agent=AgentSettings()
+    )
+    return replace(config, run=replace(config.run, epochs=556))
+
+
+def _crafter() -> Config:
+    return replace(
+        SMALL,
+        env=EnvSettings(id="amago/Crafter-v0", kwargs={"horizon": 500}, num_lanes=24),
+        rollout=RolloutSettings(steps_per_epoch=250),
+        replay=ReplaySettings(capacity=5_000, batch_size=16, context_length=128),
+        encoder=EncoderSettings(hidden=(128, 64)),
+        agent=AgentSettings(
+            discounts=(0.7, 0.9, 0.95, 0.98, 0.99), acting_discount=0.98, target_tau=0.01
+        ),
+        run=RunSettings(epochs=200, updates_per_epoch=50, eval_interval=10),
+    )
+
+
+def _crafter_paper() -> Config:
+    """Tables 3 and 4, column Crafter."""
+    config = paper(
+        EnvSettings(id="amago/Crafter-v0"),
+        model_dim=384,
+        num_layers=6,
+        encoder=(384, 384),
+        agent=AgentSettings(),
+    )
+    return replace(
+        config,
+        env=replace(config.env, num_lanes=8),
+        replay=replace(config.replay, capacity=20_000, batch_size=18),
+        transformer=replace(config.transformer, num_heads=12),
+        heads=HeadSettings(actor_hidden=(400, 400), critic_hidden=(400, 400)),
+        optim=OptimSettings(learning_rate=1e-4, weight_decay=1e-4),
+        run=replace(config.run, epochs=2000, updates_per_epoch=1500),
+    )
+
+
+SUITE_PRESETS = {
+    "popgym": Preset("POPGym, memory in 48 forms: --env.id CountRecallEasy", _popgym),
+    "popgym/paper": Preset("POPGym, sizes of the paper's Tables 3 and 4", _popgym_paper),
+    "half-cheetah-velocity": Preset(
+        "Half-Cheetah Velocity, 3 trials of 200 steps: find out how fast to run", _half_cheetah
+    ),
+    "half-cheetah-velocity/paper": Preset(
+        "Half-Cheetah Velocity, settings of the paper's Table 4", _half_cheetah_paper
+    ),
+    "metaworld": Preset(
+        "Meta-World ML-1, 3 trials with a hidden goal: --env.kwargs.task push", _meta_world
+    ),
+    "metaworld/paper": Preset(
+        "Meta-World ML-1, sizes of the paper's Tables 3 and 4", _meta_world_paper
+    ),
+    "crafter": Preset("Crafter from textures, 500 steps, with random instructions", _crafter),
+    "crafter/paper": Preset(
+        "Crafter from textures, 2000 steps, sizes of the paper's Tables 3 and 4", _crafter_paper
+    ),
+}

@@ -1,0 +1,84 @@
+"""What the networks see of an instruction."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from amago.goals import GoalSpec
+from amago.nets.instruction import (
+    ABSENT,
+    CURRENT,
+    DONE,
+    PENDING,
+    Asked,
+    InstructionEncoder,
+    slot_status,
+)
+from amago.nets.settings import InstructionSettings
+
+NUMBERS = GoalSpec(4, 2, low=(0, 10), high=(10, 30))
+WORDS = GoalSpec(3, 2, kind="token", vocabulary=("", "eat", "cow", "make", "sword"))
+
+
+def asked(goals: list, num_goals: list[int], progress: list[int]) -> Asked:
+    return Asked(torch.tensor(goals), torch.tensor(num_goals), torch.tensor(progress))
+
+
+def test_slots_are_done_current_pending_or_absent() -> None:
+    rows = asked([[[1, 11]] * 4] * 4, [3, 3, 3, 1], [0, 1, 3, 0])
+    assert slot_status(rows).tolist() == [
+        [CURRENT, PENDING, PENDING, ABSENT],
+        [DONE, CURRENT, PENDING, ABSENT],
+        [DONE, DONE, DONE, ABSENT],
+        [CURRENT, ABSENT, ABSENT, ABSENT],
+    ]
+
+
+def seen_by(encoder: InstructionEncoder, rows: Asked) -> torch.Tensor:
+    """The slots [M, k, width] that enter the network."""
+    caught = []
+    inner = encoder.rnn if encoder.rnn is not None else encoder.net
+    inner.register_forward_pre_hook(lambda _, args: caught.append(args[0]))
+    encoder(rows, torch.float32)
+    return caught[0].view(len(rows.progress), rows.goals.shape[1], -1)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "rnn"])
+def test_numbers_are_scaled_and_absent_slots_show_nothing(kind: str) -> None:
+    encoder = InstructionEncoder(NUMBERS, InstructionSettings(kind=kind, hidden=(8, 4)))
+    slots = seen_by(encoder, asked([[[0, 30], [5, 10], [10, 20], [0, 0]]], [3], [1]))
+    want = [
+        [-1, 1, 0, 0, 0, 1],
+        [0, -1, 0, 0, 1, 0],
+        [1, 0, 0, 1, 0, 0],
+        [0, 0, 1, 0, 0, 0],
+    ]
+    assert slots[0].tolist() == want
+
+
+def test_without_planning_only_the_current_goal_and_done_marks_are_shown() -> None:
+    settings = InstructionSettings(hidden=(8, 4), hide_plan=True)
+    encoder = InstructionEncoder(NUMBERS, settings)
+    slots = seen_by(encoder, asked([[[0, 30], [5, 10], [10, 20], [0, 0]]], [3], [1]))
+    assert slots[0].tolist() == [
+        [0, 0, 0, 0, 0, 1],
+        [0, -1, 0, 0, 1, 0],
+        [0, 0, 1, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0],
+    ]
+    later = asked([[[0, 30], [5, 10], [3, 27], [0, 0]]], [3], [1])
+    first = asked([[[0, 30], [5, 10], [10, 20], [0, 0]]], [3], [1])
+    assert torch.equal(encoder(later, torch.float32), encoder(first, torch.float32))
+    planner = InstructionEncoder(NUMBERS, InstructionSettings(hidden=(8, 4)))
+    assert not torch.equal(planner(later, torch.float32), planner(first, torch.float32))
+
+
+@pytest.mark.parametrize("kind", ["mlp", "rnn"])
+def test_words_are_embedded_and_their_order_matters(kind: str) -> None:
+    torch.manual_seed(0)
+    encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4), token_dim=3))
+    one = encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [0]), torch.float32)
+    two = encoder(asked([[[3, 4], [1, 2], [0, 0]]], [2], [0]), torch.float32)
+    assert one.shape == (1, encoder.output_dim) == (1, 4)
+    assert not torch.allclose(one, two)

@@ -1,0 +1,83 @@
+"""Each ablation changes what it names, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from amago.config import to_dict
+from amago.presets import preset
+from amago.presets.ablations import ABLATIONS, ablate
+
+NAMED = {
+    "no-relabeling": {"relabel.relabel": "none"},
+    "relabel-all": {"relabel.relabel": "all"},
+    "no-memory": {"memory": "feedforward"},
+    "no-multi-gamma": {"agent.discounts": "single"},
+    "no-filtered-bc": {"agent.bc_weight": 0.0},
+    "no-popart": {"heads.popart": False},
+    "no-planning": {"instruction.hide_plan": True},
+    "no-multi-goal": {"relabel.multi_goal": False, "env.kwargs": {"max_goals": 1}},
+    "no-importance-sampling": {"relabel.importance_sampling": False},
+    "gru": {"memory": "gru"},
+    "pre-ln": {
+        "transformer.activation": "relu",
+        "transformer.extra_norms": False,
+        "transformer.sigma_reparam": False,
+    },
+    "no-leaky-relu": {"transformer.activation": "relu"},
+    "no-extra-norms": {"transformer.extra_norms": False},
+    "no-sigma-reparam": {"transformer.sigma_reparam": False},
+    "naive": {
+        "transformer.activation": "relu",
+        "transformer.extra_norms": False,
+        "transformer.sigma_reparam": False,
+        "agent.discounts": "single",
+        "agent.acting_discount": 0.99,
+        "heads.num_critics": 2,
+    },
+    "wide-gammas": {"agent.discounts": "wide"},
+    "gcsl": {
+        "relabel.relabel": "all",
+        "agent.bc_filter": "none",
+        "agent.bc_weight": 1.0,
+        "agent.actor_weight": 0.0,
+    },
+    "world-model": {"agent.world_model_weight": 0.1},
+    "critics-in-actor-loss": {"agent.critics_in_actor_loss": "trained"},
+    "frozen-encoder-in-actor-loss": {"agent.encoder_in_actor_loss": "frozen"},
+    "target-memory": {"agent.sequence_models": "target"},
+    "separate-memory": {"agent.sequence_models": "separate"},
+}
+
+
+def flat(tree: dict, prefix: str = "") -> dict:
+    rows: dict = {}
+    for name, value in tree.items():
+        if isinstance(value, dict) and name != "kwargs":
+            rows |= flat(value, f"{prefix}{name}.")
+        else:
+            rows[prefix + name] = value
+    return rows
+
+
+def test_every_ablation_is_tested() -> None:
+    assert set(NAMED) == set(ABLATIONS)
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_an_ablation_changes_what_it_names_and_nothing_else(name: str) -> None:
+    base = preset("package-delivery/paper")
+    before, after = flat(to_dict(base)), flat(to_dict(ablate(base, [name])))
+    changed = {key: after[key] for key in after if after[key] != before[key]}
+    wanted = {key: value for key, value in NAMED[name].items() if before[key] != value}
+    assert changed == wanted
+
+
+def test_ablations_add_up() -> None:
+    config = ablate(preset("package-delivery"), ["no-memory", "no-relabeling"])
+    assert (config.memory, config.relabel.relabel) == ("feedforward", "none")
+
+
+def test_an_unknown_ablation_names_the_closest() -> None:
+    with pytest.raises(ValueError, match="no-memory"):
+        ablate(preset("wind"), ["no-memry"])

@@ -1,0 +1,281 @@
+"""Relabeled trajectories are what the real environment would have made of the instruction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_goals_helpers import (
+    DOMAINS,
+    play,
+    play_batched,
+    record_script,
+    rollouts,
+    scripted_env,
+    some_rollouts,
+)
+from test_replay_helpers import counting_trajectory, same
+
+from amago.goals import GoalSpec
+from amago.replay.describe import describe_relabel
+from amago.replay.rarity import Rarity, combine, count
+from amago.replay.relabel import Relabeler, candidates, completed_rows, merged, relabeled
+from amago.replay.settings import RelabelSettings
+from amago.types import Array, Trajectory
+
+LETTERS = GoalSpec(4, 1, "token", vocabulary=("", "a", "b", "c", "d"))
+ALL = RelabelSettings("all")
+seeds = st.integers(0, 2**32 - 1)
+modes = st.sampled_from(
+    [RelabelSettings(mode, weighted) for mode in ("some", "all") for weighted in (True, False)]
+)
+
+
+def rarity_of(trajectories: tuple[Trajectory, ...]) -> Rarity:
+    return Rarity(combine([count(trajectory) for trajectory in trajectories]))
+
+
+def check_relabeled(before: Trajectory, after: Trajectory) -> int:
+    """What holds for every relabeled trajectory; returns n + h, or -1 where h was 0."""
+    n, k = int(before.progress[-1]), len(before.instruction)
+    if after is before:
+        return -1
+    assert n < k and len(after.instruction) == k
+    steps = after.num_steps
+    assert after.prev_reward.dtype == np.float32 and after.progress.dtype == before.progress.dtype
+    assert after.prev_reward[0] == 0 and after.progress[0] == 0
+    assert (np.diff(after.progress.astype(int)) == after.prev_reward[1:]).all()
+    complete = after.progress == k
+    assert complete[:-1].any() == False  # noqa: E712 - an array's own truth
+    assert not after.terminal[:-1].any()
+    assert complete[-1] or steps == before.num_steps
+    assert after.terminal[-1] == (complete[-1] or before.terminal[-1])
+    for name in ("obs", "prev_action", "first"):
+        a, b = getattr(after, name), getattr(before, name)
+        a, b = (v["observation"] if name == "obs" else v for v in (a, b))
+        assert np.array_equal(a, b[: steps + 1])
+    return n
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_rewards_are_those_that_the_real_environment_pays(domain):
+    kept = some_rollouts(domain)
+    rarity = rarity_of(kept)
+    env = gym.make(DOMAINS[domain].id, disable_env_checker=True, **DOMAINS[domain].kwargs)
+    changed: list[Trajectory] = []
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.integers(0, len(kept) - 1), modes, seeds)
+    def check(index: int, relabel: RelabelSettings, seed: int) -> None:
+        before = kept[index]
+        after = Relabeler(relabel, rarity)(before, np.random.default_rng(seed))
+        if check_relabeled(before, after) >= 0:
+            changed.append(after)
+        played = play(env, after)
+        stored = replace(after, achieved=(after.achieved[0].astype(np.int64), after.achieved[1]))
+        assert same(played, stored)
+
+    check()
+    assert len(changed) > 60
+    assert sum(t.progress[-1] == len(t.instruction) for t in changed) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", ["delivery", "maze", "paper delivery", "paper maze"])
+def test_ten_thousand_rollouts_are_paid_exactly(domain):
+    full = domain.startswith("paper")
+    chosen = DOMAINS[domain.removeprefix("paper ")]
+    chosen = replace(chosen, kwargs={}) if full else chosen
+    rng = np.random.default_rng(1)
+    changed = 0
+    for part in range(10):
+        before = rollouts(chosen, 1000, seed=100 + part, lanes=250)
+        rarity = rarity_of(tuple(before))
+        for relabel in (RelabelSettings(), RelabelSettings(importance_sampling=False), ALL):
+            relabeler = Relabeler(relabel, rarity)
+            after = [relabeler(trajectory, rng) for trajectory in before]
+            changed += sum(check_relabeled(b, a) >= 0 for b, a in zip(before, after, strict=True))
+            for trajectory, played in zip(after, play_batched(chosen, after), strict=True):
+                for name, values in played.items():
+                    assert np.array_equal(getattr(trajectory, name)[1:], values), name
+    assert changed > 9000
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 4), max_size=3, unique=True), min_size=3, max_size=30),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    modes,
+    seeds,
+)
+def test_steps_that_achieve_several_goals_are_paid_like_in_the_environment(
+    script, asked, relabel, seed
+):
+    rows = [[[goal] for goal in goals] for goals in script]
+    before = record_script(LETTERS, rows, [[goal] for goal in asked])
+    rarity = rarity_of((before,))
+    after = Relabeler(relabel, rarity)(before, np.random.default_rng(seed))
+    check_relabeled(before, after)
+    played = play(scripted_env(LETTERS, rows, [[1]]), after)
+    for name in ("prev_reward", "terminal", "progress", "instruction"):
+        assert same(getattr(played, name), getattr(after, name)), name
+    # Goals come one step at a time, in hindsight too.
+    assert after.prev_reward.max(initial=0) <= 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 4), max_size=3, unique=True), min_size=3, max_size=30),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.booleans(),
+    seeds,
+)
+def test_the_new_instruction_is_what_happened_then_what_is_still_open(script, asked, rare, seed):
+    rows = [[[goal] for goal in goals] for goals in script]
+    before = record_script(LETTERS, rows, [[goal] for goal in asked])
+    n, k = int(before.progress[-1]), len(asked)
+    relabeler = Relabeler(RelabelSettings("some", rare), rarity_of((before,)))
+    choice = relabeler.choose(before, np.random.default_rng(seed))
+    h = len(choice.rows)
+    real = completed_rows(before).tolist()
+    assert h <= k - n and (np.diff(choice.rows) > 0).all()
+    assert not {*choice.rows.tolist()} & {0, *real}
+    offsets, goals = before.achieved
+    for row, goal in zip(choice.rows, choice.goals, strict=True):
+        assert goal.tolist() in goals[offsets[row] : offsets[row + 1]].tolist()
+    chosen = zip(choice.rows.tolist(), choice.goals[:, 0].tolist(), strict=True)
+    happened = sorted([*zip(real, asked[:n], strict=True), *chosen])
+    want = [goal for _, goal in happened] + asked[n:]
+    instruction = merged(before, choice)
+    assert instruction[:, 0].tolist() == want[:k]
+    after = relabeled(before, instruction)
+    assert after.prev_reward.sum() >= n + h
+    if h == 0:
+        assert same(replace(after, achieved=None), replace(before, achieved=None))
+
+
+def test_nothing_changes_without_open_goals_or_candidates_or_hindsight():
+    complete = record_script(LETTERS, [[], [[1]], [[2]]], "a, b")
+    barren = record_script(LETTERS, [[[1]], [], []], "a, b")
+    only_real = record_script(LETTERS, [[], [[1]], []], "a, b")
+    rng = np.random.default_rng(0)
+    for trajectory in (complete, barren, only_real):
+        relabeler = Relabeler(ALL, rarity_of((trajectory,)))
+        assert all(relabeler(trajectory, rng) is trajectory for _ in range(20))
+    busy = record_script(LETTERS, [[], [[3]], [[4]]], "a, b")
+    assert Relabeler(RelabelSettings("none"), None)(busy, rng) is busy
+    assert candidates(busy).tolist() == [1, 2]
+
+
+def test_how_many_goals_are_put_in_is_uniform_or_all_that_can_be():
+    script = [[], *([[3]], [[4]], [[3]], [[1]], [[4]], [[4]])]
+    trajectory = record_script(LETTERS, script, "a, b, b, b")  # n = 1, k = 4
+    rng = np.random.default_rng(0)
+    some = Relabeler(RelabelSettings(), rarity_of((trajectory,)))
+    numbers = [len(some.choose(trajectory, rng).rows) for _ in range(4000)]
+    counts = np.bincount(numbers)
+    assert len(counts) == 4
+    assert ((counts - 1000.0) ** 2 / 1000.0).sum() < 16.3  # 99.9 % quantile, 3 degrees of freedom
+    every = Relabeler(ALL, rarity_of((trajectory,)))
+    assert {len(every.choose(trajectory, rng).rows) for _ in range(50)} == {3}
+    few = record_script(LETTERS, [[], [[3]], []], "a, b, b, b")
+    assert {len(every.choose(few, rng).rows) for _ in range(50)} == {1}
+
+
+def test_without_importance_steps_are_uniform_then_goals_within_them_are():
+    trajectory = record_script(LETTERS, [[], [[2], [3]], [[2]], [[4]], []], "a")
+    relabeler = Relabeler(RelabelSettings("all", importance_sampling=False), None)
+    rng = np.random.default_rng(0)
+    chosen = [relabeler.choose(trajectory, rng) for _ in range(6000)]
+    goals = np.bincount([int(choice.goals[0, 0]) for choice in chosen], minlength=5)[2:]
+    expected = 6000 * np.array([1 / 6 + 1 / 3, 1 / 6, 1 / 3])
+    assert ((goals - expected) ** 2 / expected).sum() < 13.8  # 99.9 %, 2 degrees of freedom
+
+
+def test_rollouts_of_many_goals_are_paid_like_in_the_environment():
+    rng = np.random.default_rng(0)
+    rows = [[], *([[int(goal)] for goal in rng.permutation(4)[:3] + 1] for _ in range(200))]
+    spec = GoalSpec(6, 1, "token", vocabulary=("", *"abcde"))
+    before = record_script(spec, rows, "e x6")
+    assert before.achieved[0].dtype == np.uint16 and len(before.achieved[1]) == 600
+    relabeler = Relabeler(ALL, rarity_of((before,)))
+    lengths = set()
+    for _ in range(30):
+        after = relabeler(before, rng)
+        played = play(scripted_env(spec, rows, "a"), after)
+        assert same(played.progress, after.progress) and after.progress[-1] == 6
+        lengths.add(after.num_steps)
+    assert len(lengths) > 3
+
+
+def test_full_success_in_hindsight_cuts_the_rollout_there_and_is_terminal():
+    before = record_script(LETTERS, [[], [[3]], [[1]], [[4]], [], [[3]]], "a, b")
+    after = relabeled(before, LETTERS.instruction("c, a"))
+    assert after.num_steps == 2 and after.terminal.tolist() == [False, False, True]
+    assert after.prev_reward.tolist() == [0, 1, 1] and after.achieved[0].tolist() == [0, 0, 1, 2]
+    assert same(before, record_script(LETTERS, [[], [[3]], [[1]], [[4]], [], [[3]]], "a, b"))
+
+
+def test_a_cut_off_rollout_stays_cut_off_unless_it_succeeds():
+    before = record_script(LETTERS, [[], [[3]], [[1]], []], "b, b")
+    before = replace(before, terminal=np.zeros(4, bool))
+    assert not relabeled(before, LETTERS.instruction("c, b")).terminal.any()
+    assert relabeled(before, LETTERS.instruction("c, a")).terminal.tolist() == [0, 0, 1]
+
+
+def test_single_goals_ask_for_the_first_and_relabel_like_her():
+    script = [[], [[3]], [[1]], [[4]], [[2]], []]
+    done, open_ = (record_script(LETTERS, script, asked) for asked in ("a, b, b", "b, b"))
+    alone = record_script(LETTERS, [[], [[3]], [[4]], []], "a, b")
+    for relabel in ("none", "some", "all"):
+        relabeler = Relabeler(
+            RelabelSettings(relabel, importance_sampling=False, multi_goal=False), None
+        )
+        rng = np.random.default_rng(0)
+        for trajectory, first, length in ((done, 1, 2), (open_, 2, 4)):
+            after = relabeler(trajectory, rng)
+            assert after.instruction.tolist() == [[first]] and after.num_steps == length
+            assert after.prev_reward.sum() == 1 and after.terminal[-1]
+        asked = {int(relabeler(alone, rng).instruction[0, 0]) for _ in range(60)}
+        assert asked == {"none": {1}, "some": {1, 3, 4}, "all": {3, 4}}[relabel]
+
+
+def test_a_trajectory_without_instruction_is_refused():
+    with pytest.raises(ValueError, match="expected a trajectory with an instruction"):
+        Relabeler(ALL, None)(counting_trajectory(0, 0, 4), np.random.default_rng(0))
+
+
+def test_the_description_says_what_was_asked_what_happened_and_what_is_asked_now():
+    before = record_script(LETTERS, [[], [[3]], [[1], [2]], [], [[4]], []], "a, b, b")
+    after = relabeled(before, LETTERS.instruction("c, a, d"))
+    assert describe_relabel(before, after, LETTERS).splitlines() == [
+        f"world      seed {before.world_seed}, Scripted",
+        "asked      a, b x2",
+        "happened   1 of 3 goals in 5 steps, ends there, return 1; goals achieved 4 times, "
+        "4 different",
+        "  step    2  a                +1",
+        "now asked  c, a, d",
+        "happens    3 of 3 goals in 4 steps, ends in success, return 3",
+        "  step    1  c                +1  in hindsight",
+        "  step    2  a                +1  as before",
+        "  step    4  d                +1  in hindsight",
+    ]
+    assert describe_relabel(before, before, LETTERS).endswith("now asked  the same")
+
+
+def test_spawn_cells_are_no_goals_in_hindsight():
+    kept = some_rollouts("maze")
+    spawn = np.array([4, 7])
+
+    def holds_spawn(goals: Array) -> bool:
+        return bool((goals == spawn).all(1).any())
+
+    visits = sum(
+        int((t.obs["observation"][1:, 4:] * 9).round().astype(int).tolist().count([4, 7]) > 0)
+        for t in kept
+    )
+    assert visits > 100 and not any(holds_spawn(t.achieved[1]) for t in kept)

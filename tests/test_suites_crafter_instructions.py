@@ -1,0 +1,142 @@
+"""Crafter that follows instructions: what is asked, what is paid, and the same in hindsight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from amago.envs.instructions import FollowInstructions, goals_of
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
+from amago.envs.suites.crafter.env import Crafter
+from amago.envs.suites.crafter.game import ACTIONS
+from amago.envs.suites.crafter.goals import goal, read, write
+from amago.envs.suites.crafter.instructions import draw_instruction, tech_tree
+from amago.envs.suites.crafter.spec import goal_spec
+from amago.goals import replay
+
+
+def play(env: Any, seed: int, actions: Any, asked: Any = None) -> tuple[list[float], list[Any]]:
+    """Rewards and achieved goals per step, until the end."""
+    env.reset(seed=seed, options=None if asked is None else {"instruction": asked})
+    rewards, achieved = [], []
+    for action in actions:
+        _, reward, terminated, _, info = env.step(action)
+        rewards.append(reward)
+        achieved.append(np.array(info["achieved"], np.uint8).reshape(-1, 3))
+        if terminated:
+            break
+    return rewards, achieved
+
+
+def test_the_spec_reads_and_writes_crafters_own_words():
+    spec = goal_spec(expanded=False)
+    text = "collect sapling, place plant x2, travel to (10, 10)"
+    assert spec.write(spec.instruction(text)) == text
+    assert spec == Crafter(horizon=1).goals and spec != goal_spec(expanded=True)
+    with pytest.raises(ValueError, match="1 to 5 goals"):
+        spec.instruction("eat cow x6")
+
+
+@pytest.mark.parametrize("text", ["build at (30, 30)", "near iron", "eat cow, near diamond"])
+def test_goals_of_expanded_crafter_are_refused_elsewhere(text):
+    with pytest.raises(ValueError, match=r"--env\.kwargs\.expanded"):
+        goal_spec(expanded=False).instruction(text)
+    assert goal_spec(expanded=True).write(goal_spec(expanded=True).instruction(text)) == text
+
+
+def test_tokens_that_are_no_goal_are_refused():
+    with pytest.raises(ValueError, match="no step"):
+        goal_spec(expanded=True).instruction([goal("wake", "cow")])
+
+
+def test_the_instruction_belongs_to_the_seed_and_the_world_does_not_depend_on_it():
+    env = FollowInstructions(Crafter())
+    first, info = env.reset(seed=4)
+    assert info["instruction"] == draw_instruction(np.random.default_rng(4)).tolist()
+    second, other = env.reset(seed=4, options={"instruction": "wake up"})
+    assert write(other["instruction"]) == "wake up"
+    assert all(np.array_equal(first[key], second[key]) for key in first)
+    assert len({write(env.reset(seed=seed)[1]["instruction"]) for seed in range(6)}) > 4
+
+
+def test_completing_goals_in_order_is_paid_and_all_of_them_end_the_rollout():
+    env = FollowInstructions(Crafter())
+    env.reset(seed=0, options={"instruction": "collect drink x2, place stone"})
+    game = env.unwrapped.game
+    x, y = (int(value) for value in game.player.pos)
+    game.world[x, y + 1] = "water"
+    game.player.inventory["stone"] = 3
+    line = ["noop", "do", "noop", "do", "place_stone"]
+    steps = [env.step(ACTIONS.index(action)) for action in line]
+    assert [step[1] for step in steps] == [0, 1, 0, 1, 1]
+    assert [step[2] for step in steps] == [False] * 4 + [True]
+    assert [step[4]["success"] for step in steps] == [False] * 4 + [True]
+
+
+def test_undirected_crafter_has_no_goals_and_its_own_reward():
+    env = Crafter(instructions="none")
+    assert goals_of(env) is None and env.reset(seed=0)[1] == {}
+    vector = make_vector(
+        EnvSettings(id="amago/Crafter-v0", kwargs={"instructions": "none"}), seed=0, num_lanes=1
+    )
+    assert vector.spec.goals is None
+    with pytest.raises(ValueError, match="random, tech-tree or none"):
+        Crafter(instructions="weighted")
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_hindsight_pays_what_the_real_world_pays(expanded):
+    """Another instruction, the same world and actions: rewards as `amago.goals` says they are."""
+    env = FollowInstructions(Crafter(expanded=expanded, horizon=250))
+    generator = np.random.default_rng(0)
+    audited = 0
+    for seed in range(4):
+        # Mostly walking and doing, so that things happen.
+        actions = generator.choice([1, 2, 3, 4, 5, 5, 5, 6, 8, 10], 250)
+        _, achieved = play(env, seed, actions, "collect diamond")
+        happened = sorted({tuple(row) for rows in achieved for row in rows.tolist()})
+        assert len(happened) > 3
+        for _ in range(4):
+            length = int(generator.integers(1, 6))
+            asked = [happened[i] for i in generator.integers(0, len(happened), length)]
+            offsets = np.cumsum([0, 0, *(len(rows) for rows in achieved)])
+            progress = replay(np.array(asked, np.uint8), (offsets, np.concatenate(achieved)))
+            rewards, _ = play(env, seed, actions, write(asked))
+            expected = np.diff(progress).tolist()
+            assert rewards == expected[: len(rewards)] and not any(expected[len(rewards) :])
+            audited += sum(rewards) > 1
+    assert audited > 4
+
+
+def test_the_frontier_of_the_tech_tree_advances_and_instructions_stay_behind_it():
+    env = Crafter(instructions="tech-tree")
+    env.reset(seed=0)
+    assert env.frontier == -1
+    world, player = env.game.world, env.game.player
+    x, y = (int(value) for value in player.pos)
+    world[x, y + 1] = "tree"
+    env.step(ACTIONS.index("do"))
+    assert env.frontier == tech_tree().index(tuple(read("collect wood")[0].tolist())) == 0
+    world[x, y + 1] = "grass"
+    player.inventory["wood"] = 3
+    env.step(ACTIONS.index("place_table"))
+    env.step(ACTIONS.index("make_wood_pickaxe"))
+    assert env.frontier == 2
+    env.step(ACTIONS.index("noop"))
+    asked = [write(env._asked(np.random.default_rng(seed))["instruction"]) for seed in range(60)]
+    progression = "collect wood, place table, make wood pickaxe"
+    assert asked.count(progression) >= 8 and env.frontier == 2
+
+
+def test_lanes_report_instruction_progress_and_what_was_achieved():
+    vector = make_vector(EnvSettings(id="amago/Crafter-v0"), seed=0, num_lanes=2)
+    rows = vector.reset()
+    assert rows.instruction.shape == (2, 5, 3) and rows.progress.tolist() == [0, 0]
+    game = vector._envs[0].unwrapped.game
+    game.world.move(game.player, (31, 31))
+    offsets, goals = vector.step(np.array([0, 0])).rows.achieved
+    assert offsets.tolist() == [0, 1, 1] and write(goals) == "travel to (30, 30)"
+    assert vector.spec.goals == goal_spec(expanded=False)

@@ -1,0 +1,173 @@
+"""Half-Cheetah Velocity and Meta-World ML-1: worlds, rewards, trials and success."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
+from amago.envs.suites.metaworld import MetaWorldML1, full_name
+from amago.envs.tasks.half_cheetah_velocity import HalfCheetahVelocity
+
+CHEETAH, ML1 = "amago/HalfCheetahVelocity-v0", "amago/MetaWorldML1-v0"
+
+
+def lanes(name: str, **settings: Any) -> Any:
+    return make_vector(EnvSettings(id=name, **settings), seed=0, num_lanes=2)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", [HalfCheetahVelocity, MetaWorldML1])
+def test_the_adapters_pass_gymnasiums_own_check(make):
+    check_env(make(), skip_render_check=True)
+
+
+def test_target_speeds_are_uniform_in_0_to_3_and_belong_to_the_seed():
+    env = HalfCheetahVelocity()
+    targets = []
+    for seed in range(200):
+        env.reset(seed=seed)
+        targets.append(env.target)
+    assert 0 <= min(targets) < 0.2 and 2.8 < max(targets) <= 3
+    assert np.mean(targets) == pytest.approx(1.5, abs=0.2)
+    env.reset(seed=3)
+    assert env.target == targets[3]
+
+
+def test_the_reward_is_the_distance_to_the_target_speed_and_the_effort():
+    env, bare = HalfCheetahVelocity(), gym.make("HalfCheetah-v5").unwrapped
+    obs, _ = env.reset(seed=1)
+    bare_obs, _ = bare.reset(seed=1)
+    assert np.array_equal(obs, bare_obs)
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        action = generator.uniform(-1, 1, 6).astype(np.float32)
+        before = bare.data.qpos[0]
+        obs, reward, terminated, truncated, _ = env.step(action)
+        bare_obs = bare.step(action)[0]
+        speed = (bare.data.qpos[0] - before) / bare.dt
+        assert np.array_equal(obs, bare_obs) and not (terminated or truncated)
+        assert reward == pytest.approx(-abs(speed - env.target) - 0.05 * (action**2).sum())
+
+
+def test_the_cheetah_runs_three_trials_of_200_steps_at_one_speed():
+    vector = lanes(CHEETAH, trials=3)
+    assert vector.spec.horizon == 600
+    vector.reset()
+    targets = [env.unwrapped.target for env in vector._envs]
+    firsts, starts = [], []
+    for time in range(1, 600):
+        rows = vector.step(np.zeros((2, 6), np.float32)).rows
+        if rows.first.any():
+            firsts.append(time)
+            starts.append(rows.obs["observation"][0])
+            assert rows.first.all() and not rows.terminal.any()
+            assert [env.unwrapped.target for env in vector._envs] == targets
+    assert firsts == [200, 400] and not np.array_equal(*starts)
+    final = vector.step(np.zeros((2, 6), np.float32)).final
+    assert final is not None and final.terminal.all() and final.time.tolist() == [600, 600]
+    assert [env.unwrapped.target for env in vector._envs] != targets
+
+
+def test_a_reset_without_seed_draws_another_speed_unless_asked_to_keep_it():
+    env = HalfCheetahVelocity()
+    env.reset(seed=0)
+    target = env.target
+    env.reset(options={"same_world": True})
+    assert env.target == target
+    env.reset()
+    assert env.target != target
+
+
+def goal_of(env: MetaWorldML1) -> list[float]:
+    return pickle.loads(env.goals[env.goal].data)["rand_vec"].tolist()
+
+
+def test_ml1_hides_the_goal_and_splits_train_from_test():
+    train, test = MetaWorldML1(split="train"), MetaWorldML1(split="test")
+    splits = []
+    for env in (train, test):
+        splits.append({tuple(pickle.loads(goal.data)["rand_vec"]) for goal in env.goals})
+        obs, _ = env.reset(seed=0)
+        assert obs.shape == (39,) and not obs[36:].any()
+        assert not env.step(np.ones(4, np.float32))[0][36:].any()
+    assert [len(split) for split in splits] == [50, 50] and not splits[0] & splits[1]
+    picked = set()
+    for seed in range(40):
+        train.reset(seed=seed)
+        picked.add(train.goal)
+    assert len(picked) > 20
+
+
+def test_ml1_keeps_its_goal_over_the_trials_and_repeats_a_seed():
+    env = MetaWorldML1(horizon=5)
+    obs, _ = env.reset(seed=4)
+    goal = goal_of(env)
+    actions = np.random.default_rng(0).uniform(-1, 1, (5, 4)).astype(np.float32)
+    rewards = [env.step(action)[1] for action in actions]
+    env.reset(options={"same_world": True})
+    assert goal_of(env) == goal
+    env.reset(seed=9)
+    assert goal_of(env) != goal
+    again, _ = env.reset(seed=4)
+    assert np.array_equal(again, obs) and goal_of(env) == goal
+    assert [env.step(action)[1] for action in actions] == rewards
+
+
+def test_ml1_success_lasts_until_the_trial_is_over_and_is_told_per_trial():
+    from metaworld.policies import SawyerReachV3Policy
+
+    from amago.rollout.stats import RolloutTracker, summarise
+    from amago.types import Step
+
+    expert = SawyerReachV3Policy()
+    vector = make_vector(EnvSettings(id=ML1, kwargs={"horizon": 70}, trials=2), seed=1, num_lanes=1)
+    assert vector.spec.horizon == 140
+    env = vector._envs[0].unwrapped
+    tracker = RolloutTracker(vector)
+    tracker.add(Step(vector.reset()))
+    records, reported = [], []
+    for time in range(140):
+        # The expert sees the goal that the agent does not; it acts in the second trial alone.
+        seen = (
+            np.concatenate([env.env._last_stable_obs[:36], env.env._target_pos]) if time else None
+        )
+        action = expert.get_action(seen) if time > 70 else np.zeros(4)
+        step = vector.step(np.clip(action, -1, 1)[None].astype(np.float32))
+        rows = step.final if step.final is not None else step.rows
+        reported.append(bool(rows.success[0]))
+        records += tracker.add(step)
+    assert not any(reported[:70]) and reported[-1]
+    solved = reported.index(True)
+    assert 70 < solved < 139 and all(reported[solved:])
+    assert summarise(records)["success_per_trial"] == [0.0, 1.0]
+
+
+def test_ml1_takes_any_task_by_name_and_suggests_close_ones():
+    assert full_name("pick-place") == full_name("pick-place-v3") == "pick-place-v3"
+    with pytest.raises(ValueError, match=r"'pick-plaice'; did you mean pick-place"):
+        MetaWorldML1("pick-plaice")
+    with pytest.raises(ValueError, match="'train' or 'test'"):
+        MetaWorldML1(split="validation")
+    with pytest.raises(ValueError, match="500"):
+        MetaWorldML1(horizon=501)
+
+
+@pytest.mark.slow
+def test_every_task_of_ml1_can_be_played():
+    import metaworld
+
+    for name in metaworld.ML1.ENV_NAMES:
+        env = MetaWorldML1(name, horizon=2)
+        obs, _ = env.reset(seed=0)
+        assert env.observation_space.contains(obs)
+        obs, reward, _, _, info = env.step(env.action_space.sample())
+        assert env.observation_space.contains(obs) and np.isfinite(reward)
+        assert info["success"] in (False, True)
+        env.close()
