@@ -167,7 +167,8 @@ def test_the_whole_check_forecasts_costs_and_compares_acting_with_training() -> 
     forecast = result.forecast
     assert result.problems == [] and forecast is not None
     assert 0.0 <= forecast.acting_error < 1e-4
-    assert forecast.replay_bytes == 2_000 * forecast.trajectory_bytes > 0
+    capacity = amago.preset("gym").replay.capacity
+    assert forecast.replay_bytes == capacity * forecast.trajectory_bytes > 0
     assert forecast.update_seconds > 0 and forecast.peak_bytes > 1e7
     text = str(result)
     for part in ("x: 2 real (float32)", "room: one category of 3", "discrete 2", "no problem",
