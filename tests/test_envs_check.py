@@ -167,7 +167,8 @@ def test_the_whole_check_forecasts_costs_and_compares_acting_with_training() -> 
     forecast = result.forecast
     assert result.problems == [] and forecast is not None
     assert 0.0 <= forecast.acting_error < 1e-4
-    assert forecast.replay_bytes == 2_000 * forecast.trajectory_bytes > 0
+    capacity = amago.preset("gym").replay.capacity
+    assert forecast.replay_bytes == capacity * forecast.trajectory_bytes > 0
     assert forecast.update_seconds > 0 and forecast.peak_bytes > 1e7
     text = str(result)
     for part in ("x: 2 real (float32)", "room: one category of 3", "discrete 2", "no problem",
@@ -215,3 +216,9 @@ def test_the_verb_says_it_all_and_fails_where_there_are_problems(capsys) -> None
     finally:
         del gym.registry["Patient-v0"]
     assert code == 1 and "1 problem" in out and "→ find the division" in out
+
+
+@pytest.mark.parametrize("name", ["PixelRecall", "MaskedRecall", "BitRecall"])
+def test_acting_equals_training_on_pixels_masks_and_bits(name: str) -> None:
+    result = amago.check_env(f"amago/{name}-v0", 100)
+    assert result.problems == [] and result.forecast.acting_error < 1e-4

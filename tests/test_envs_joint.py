@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_run_helpers import differing, lines, no_plots, tiny
+from test_run_helpers import differing, lines, tiny
 
 from amago import api
 from amago.envs.joint import joint_tasks, share_out
@@ -120,8 +120,10 @@ def test_workers_play_what_one_process_plays():
         spread.close()
 
 
-def test_a_run_reports_every_task_and_is_deterministic(tmp_path: Path) -> None:
-    no_plots()
+def test_a_run_reports_every_task_and_is_deterministic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
     config = tiny("multi-task", {"env.num_lanes": 4, "heads.bins": 11})
     for name in "ab":
         result = api.train(config, 0, tmp_path / name)

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from test_run_helpers import command, differing, lines, no_plots, tiny
+from test_run_helpers import command, differing, lines, tiny
 
 from amago import api
 from amago.envs.spaces import ActionConverter, ObsConverter
@@ -139,8 +139,10 @@ def test_minari_data_sets_are_read_through_their_own_package(monkeypatch):
     assert got.prev_action[1].tolist() == [0, 0, 1, 0, 1]
 
 
-def test_a_run_learns_offline_from_another_runs_replay_then_online(tmp_path: Path) -> None:
-    no_plots()
+def test_a_run_learns_offline_from_another_runs_replay_then_online(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
     api.train(tiny("dark-key-to-door"), 0, tmp_path / "source")
     with TrajectoryStore.open_readonly(tmp_path / "source" / "replay") as store:
         wanted = [store.read(i) for i in store.ids.tolist()]
