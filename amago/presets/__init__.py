@@ -135,14 +135,14 @@ def _gym() -> Config:
         replay=ReplaySettings(capacity=1_000, context_length=64),
         heads=replace(SMALL.heads, popart_rate=0.01),
         agent=AgentSettings(
-            discounts=(0.8, 0.9, 0.95),
-            acting_discount=0.98,
+            discounts=(0.9, 0.95, 0.98),
+            acting_discount=0.99,
             reward_scale=1.0,
             n_step=5,
             target_tau=0.01,
         ),
         optim=OptimSettings(grad_clip=20.0),
-        run=RunSettings(epochs=60, updates_per_epoch=100, eval_interval=5, eval_episodes=32),
+        run=RunSettings(epochs=100, updates_per_epoch=100, eval_interval=5, eval_episodes=32),
     )
 
 
