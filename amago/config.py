@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import types
 import typing
@@ -42,6 +43,14 @@ class Config:
     agent: AgentSettings = field(default_factory=AgentSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)
     run: RunSettings = field(default_factory=RunSettings)
+
+
+def literal(text: str) -> Any:
+    """What a setting's text stands for: a Python literal, or the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 def to_dict(config: Config) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Agent(nn.Module):
 
     def states(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
         """The state of every packed row, from one pass."""
-        return self.memory.forward_packed(self.encoder(rows), rows.time, packing)
+        return _states(self.encoder, self.memory, rows, packing)
 
     def views(self, rows: Rows, packing: Packing) -> Views:
         """What actor and critics see of every row, and what their target copies see."""
@@ -145,7 +145,11 @@ class Trunk(nn.Module):
         self.encoder, self.memory = encoder, memory
 
     def forward(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
-        return self.memory.forward_packed(self.encoder(rows), rows.time, packing)
+        return _states(self.encoder, self.memory, rows, packing)
+
+
+def _states(encoder: TimestepEncoder, memory: Memory, rows: Rows, packing: Packing) -> Tensor:
+    return memory.forward_packed(encoder(rows), rows.time, packing)
 
 
 class Views(NamedTuple):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import tyro
 
-from amago.cli.parsing import gathered, literal, parse
+from amago.cli.parsing import gathered, parse
+from amago.config import literal
 
 
 @dataclass(frozen=True)

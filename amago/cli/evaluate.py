@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import tyro
 
 from amago.cli.evaluations import print_evaluation
-from amago.cli.parsing import gathered, literal, parse
-from amago.config import Config, override
+from amago.cli.parsing import gathered, parse
+from amago.config import Config, literal, override
 from amago.envs.settings import EnvSettings
 
 if TYPE_CHECKING:

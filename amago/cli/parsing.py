@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,11 +30,3 @@ def gathered(flag: str, arguments: Sequence[str]) -> list[str]:
         else:
             (values if gathering else rest).append(argument)
     return [*rest, flag, *values] if values or flag in arguments else rest
-
-
-def literal(text: str) -> Any:
-    """A Python literal, or the text itself."""
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text

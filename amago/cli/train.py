@@ -10,8 +10,8 @@ from typing import Annotated
 import tyro
 
 from amago.cli.evaluations import report
-from amago.cli.parsing import literal, parse
-from amago.config import Config, override
+from amago.cli.parsing import parse
+from amago.config import Config, literal, override
 from amago.presets import preset
 from amago.presets.ablations import ablate
 

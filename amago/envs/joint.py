@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from amago.config import literal
 from amago.envs.lanes import checked_episodes, read_only
 from amago.envs.settings import EnvSettings
 from amago.envs.workers import concatenate
@@ -43,7 +42,7 @@ def joint_tasks(settings: EnvSettings) -> list[JointTask]:
                 raise ValueError(
                     f"--env.ids {label!r}: expected name=value after '?', got {assignment!r}"
                 )
-            kwargs[key] = _literal(value)
+            kwargs[key] = literal(value)
         scale = kwargs.pop(REWARD_SCALE, 1.0)
         if isinstance(scale, bool) or not isinstance(scale, int | float) or not scale > 0:
             raise ValueError(
@@ -117,15 +116,13 @@ class JointVector:
         return np.split(values, self._starts[1:-1])
 
     def _join(self, parts: Sequence[Timestep], scales: Sequence[float]) -> Timestep:
-        self._reports_success |= any(part.success is not None for part in parts)
-        scaled = []
-        for part, scale in zip(parts, scales, strict=True):
-            success = part.success
-            if success is None and self._reports_success:
-                success = np.zeros(len(part), np.bool_)
-            reward = (part.prev_reward * scale).astype(np.float32)
-            scaled.append(replace(part, prev_reward=reward, success=success))
-        return concatenate(scaled)
+        scaled = [
+            replace(part, prev_reward=(part.prev_reward * scale).astype(np.float32))
+            for part, scale in zip(parts, scales, strict=True)
+        ]
+        rows = concatenate(scaled, self._reports_success)
+        self._reports_success = rows.success is not None
+        return rows
 
 
 def common_spec(specs: Sequence[EnvSpec]) -> EnvSpec:
@@ -148,10 +145,3 @@ def common_spec(specs: Sequence[EnvSpec]) -> EnvSpec:
     known = [horizon for horizon in horizons if horizon is not None]
     longest = max(known) if len(known) == len(horizons) else None
     return replace(first, name=f"{len(specs)} tasks", horizon=longest)
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text

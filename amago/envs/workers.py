@@ -163,19 +163,23 @@ class WorkerVector:
         )
 
     def _join(self, parts: Sequence[Timestep]) -> Timestep:
-        self._reports_success |= any(part.success is not None for part in parts)
-        if self._reports_success:
-            parts = [
-                part
-                if part.success is not None
-                else replace(part, success=np.zeros(len(part), np.bool_))
-                for part in parts
-            ]
-        return concatenate(parts)
+        rows = concatenate(parts, self._reports_success)
+        self._reports_success = rows.success is not None
+        return rows
 
 
-def concatenate(parts: Sequence[Timestep]) -> Timestep:
-    """The rows of several vectors, one after the other."""
+def concatenate(parts: Sequence[Timestep], reports_success: bool) -> Timestep:
+    """The rows of several vectors, one after the other.
+
+    Once one of them has reported success, silence of the others means False.
+    """
+    if reports_success or any(part.success is not None for part in parts):
+        parts = [
+            part
+            if part.success is not None
+            else replace(part, success=np.zeros(len(part), np.bool_))
+            for part in parts
+        ]
     columns: dict[str, Any] = {
         "obs": {key: np.concatenate([part.obs[key] for part in parts]) for key in parts[0].obs}
     }

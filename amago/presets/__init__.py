@@ -14,7 +14,7 @@ from amago.nets.settings import (
     GruSettings,
     HeadSettings,
 )
-from amago.presets.base import PAPER_ANNEAL, SMALL, Preset, paper
+from amago.presets.base import MANY_TRIES, PAPER_ANNEAL, SMALL, Preset, paper
 from amago.presets.instructions import INSTRUCTION_PRESETS
 from amago.presets.suites import SUITE_PRESETS
 from amago.replay.settings import ReplaySettings
@@ -59,21 +59,12 @@ def _t_maze() -> Config:
 
 def _dark_key_to_door() -> Config:
     return replace(
-        SMALL,
+        MANY_TRIES,
         env=EnvSettings(
             id="amago/DarkKeyToDoor-v0",
             kwargs={"grid": 5, "trial_limit": 50, "horizon": 100},
             num_lanes=96,
         ),
-        replay=ReplaySettings(capacity=5_000),
-        agent=AgentSettings(
-            discounts=(0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
-            acting_discount=0.98,
-            reward_scale=100.0,
-            target_tau=0.01,
-        ),
-        optim=OptimSettings(learning_rate=1e-3),
-        run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
     )
 
 

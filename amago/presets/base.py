@@ -41,6 +41,21 @@ SMALL = Config(
 """Networks that learn in minutes on one CPU thread."""
 
 
+MANY_TRIES = replace(
+    SMALL,
+    replay=ReplaySettings(capacity=5_000),
+    agent=AgentSettings(
+        discounts=(0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
+        acting_discount=0.98,
+        reward_scale=100.0,
+        target_tau=0.01,
+    ),
+    optim=OptimSettings(learning_rate=1e-3),
+    run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
+)
+"""Rollouts of about a hundred steps with rewards all along: Dark Key-To-Door, POPGym."""
+
+
 def paper(
     env: EnvSettings,
     *,

@@ -15,20 +15,18 @@ DELIVERY = EnvSettings(id="amago/PackageDelivery-v0")
 MAZE = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 15})
 
 
+SMALL_INSTRUCTED = replace(
+    SMALL,
+    replay=ReplaySettings(capacity=8_000),
+    agent=AgentSettings(discounts=(0.7, 0.9, 0.95, 0.97), acting_discount=0.99, target_tau=0.01),
+    optim=OptimSettings(learning_rate=5e-4),
+    run=RunSettings(epochs=150, updates_per_epoch=50, eval_interval=10, eval_episodes=96),
+)
+
+
 def _package_delivery() -> Config:
     """Roads of full size; only the networks are smaller than the paper's."""
-    return replace(
-        SMALL,
-        env=replace(DELIVERY, num_lanes=48),
-        replay=ReplaySettings(capacity=8_000),
-        agent=AgentSettings(
-            discounts=(0.7, 0.9, 0.95, 0.97),
-            acting_discount=0.99,
-            target_tau=0.01,
-        ),
-        optim=OptimSettings(learning_rate=5e-4),
-        run=RunSettings(epochs=150, updates_per_epoch=50, eval_interval=10, eval_episodes=96),
-    )
+    return replace(SMALL_INSTRUCTED, env=replace(DELIVERY, num_lanes=48))
 
 
 def _package_delivery_paper() -> Config:
@@ -41,18 +39,8 @@ def _package_delivery_paper() -> Config:
 
 
 def _maze_runner() -> Config:
-    return replace(
-        SMALL,
-        env=replace(MAZE, kwargs={"size": 11, "horizon": 150}, num_lanes=48),
-        replay=ReplaySettings(capacity=8_000),
-        agent=AgentSettings(
-            discounts=(0.7, 0.9, 0.95, 0.97),
-            acting_discount=0.99,
-            target_tau=0.01,
-        ),
-        optim=OptimSettings(learning_rate=5e-4),
-        run=RunSettings(epochs=150, updates_per_epoch=50, eval_interval=10, eval_episodes=96),
-    )
+    small = replace(MAZE, kwargs={"size": 11, "horizon": 150}, num_lanes=48)
+    return replace(SMALL_INSTRUCTED, env=small)
 
 
 def _maze_runner_paper() -> Config:

@@ -8,7 +8,7 @@ from amago.agent.settings import AgentSettings, OptimSettings
 from amago.config import Config
 from amago.envs.settings import EnvSettings
 from amago.nets.settings import EncoderSettings, HeadSettings, InstructionSettings
-from amago.presets.base import SMALL, Preset, paper
+from amago.presets.base import MANY_TRIES, SMALL, Preset, paper
 from amago.replay.settings import ReplaySettings
 from amago.rollout.settings import RolloutSettings
 from amago.training.settings import RunSettings
@@ -21,17 +21,9 @@ META_WORLD = EnvSettings(
 
 def _popgym() -> Config:
     return replace(
-        SMALL,
+        MANY_TRIES,
         env=EnvSettings(id="popgym/RepeatPreviousEasy", num_lanes=96),
-        replay=ReplaySettings(capacity=5_000),
-        agent=AgentSettings(
-            discounts=(0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
-            acting_discount=0.98,
-            reward_scale=100.0,
-            target_tau=0.01,
-        ),
-        optim=OptimSettings(learning_rate=1e-3),
-        run=RunSettings(epochs=120, updates_per_epoch=50, eval_interval=5),
+        run=replace(MANY_TRIES.run, epochs=120),
     )
 
 
