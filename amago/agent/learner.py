@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from amago.agent.agent import Agent, action_mask, pack
+from amago.agent.agent import Agent, Views, action_mask, pack
 from amago.agent.filters import FILTERS
 from amago.agent.losses import (
     critic_loss,
@@ -79,19 +79,11 @@ class Learner:
         agent, settings = self.agent, self.settings
         packing, rows = packed or pack(batch)
         begin, end = packing.drop_last, packing.drop_first
-        action, done = end(rows.prev_action), end(packing.pack(batch.terminal))
-        reward = end(rows.prev_reward) * settings.reward_scale
-        allowed = action_mask(rows.obs)
+        action, allowed = end(rows.prev_action), action_mask(rows.obs)
         mask = None if allowed is None else begin(allowed)
-        next_mask = None if allowed is None else end(allowed)
 
         views = agent.views(rows, packing)
-        target = self._target(
-            reward, done, end(views.target_actor), end(views.target_critic), next_mask
-        )
-        if settings.n_step > 1:
-            final = end(packing.last_rows())
-            target = n_step_target(target, reward, done, final, agent.discounts, settings.n_step)
+        target = self._target(batch, packing, rows, views)
         scale, shift = agent.popart.update(target)
         agent.critics.rescale(scale, shift)
         agent.target_critics.rescale(scale, shift)
@@ -112,39 +104,36 @@ class Learner:
                 baseline = detached.under(policy, settings.value_samples)
         weight = filter_weight(taken, baseline, FILTERS[settings.bc_filter])
         terms = {
-            "critic": critic_loss(taken, target),
-            "actor": policy_gradient_loss(expected),
-            "bc": filtered_bc_loss(policy, action, weight),
-        }
-        weights = {
-            "critic": settings.critic_weight,
-            "actor": settings.actor_weight,
-            "bc": settings.bc_weight,
+            "critic": (settings.critic_weight, critic_loss(taken, target)),
+            "actor": (settings.actor_weight, policy_gradient_loss(expected)),
+            "bc": (settings.bc_weight, filtered_bc_loss(policy, action, weight)),
         }
         if agent.world_model is not None:
             assert isinstance(agent.encoder, MLPEncoder)
             following = end(agent.encoder.normalised_reals(rows))
-            terms["world_model"] = agent.world_model.loss(actor_state, action, following)
-            weights["world_model"] = settings.world_model_weight
-        losses = {name: term.mean() for name, term in terms.items()}
-        total = torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+            error = agent.world_model.loss(actor_state, action, following)
+            terms["world_model"] = (settings.world_model_weight, error)
+        losses = {name: term.mean() for name, (_, term) in terms.items()}
+        total = torch.stack([terms[name][0] * loss for name, loss in losses.items()]).sum()
         metrics = describe(agent, losses, total, policy, taken, target, weight)
         return total, metrics
 
     @torch.no_grad()
-    def _target(
-        self,
-        reward: Tensor,
-        done: Tensor,
-        actor_state: Tensor,
-        critic_state: Tensor,
-        mask: Tensor | None,
-    ) -> Tensor:
-        agent = self.agent
-        drawn = draw_critics(agent.critics.num_critics, self.settings.target_critics, reward.device)
-        policy = agent.target_actor(actor_state, mask)
-        values = agent.target_critics(critic_state, agent.popart, drawn)
-        return td_target(reward, done, values.under(policy).raw, agent.discounts)
+    def _target(self, batch: Batch, packing: Packing, rows: Rows, views: Views) -> Tensor:
+        """What the critics should have said of every transition, on the scale of the rewards."""
+        agent, settings, end = self.agent, self.settings, packing.drop_first
+        reward = end(rows.prev_reward) * settings.reward_scale
+        done, allowed = end(packing.pack(batch.terminal)), action_mask(rows.obs)
+        drawn = draw_critics(agent.critics.num_critics, settings.target_critics, reward.device)
+        policy = agent.target_actor(
+            end(views.target_actor), None if allowed is None else end(allowed)
+        )
+        values = agent.target_critics(end(views.target_critic), agent.popart, drawn)
+        target = td_target(reward, done, values.under(policy).raw, agent.discounts)
+        if settings.n_step == 1:
+            return target
+        final = end(packing.last_rows())
+        return n_step_target(target, reward, done, final, agent.discounts, settings.n_step)
 
     def _statistics(self) -> list[Tensor]:
         """All that an update moves before its gradient is known to be finite."""

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.check_observation import at_path, findings
 from amago.envs.in_process import Env, checked_env, horizon_of, name_of
 from amago.envs.leaves import walk
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
@@ -218,66 +219,8 @@ def _check_reward(reward: Any, report: EnvReport) -> float:
 
 
 def _check_obs(env: Env, obs: Any, report: EnvReport) -> None:
-    """Name every array of an observation that is not in its space, and why."""
-    if env.observation_space.contains(obs):
-        return _check_finite(obs, env, report)
-    for path, space in walk(env.observation_space, ()):
-        name = "/".join(map(str, path)) or "observation"
-        part: Any = obs
-        try:
-            for key in path:
-                part = part[key]
-        except (KeyError, IndexError, TypeError):
-            report.add(
-                f"observation {name!r} is missing", "return every entry that the space declares"
-            )
-            continue
-        if space.contains(part):
-            continue
-        what, remedy = _why_outside(part, space)
-        report.add(f"observation {name!r} {what}", remedy)
-
-
-def _check_finite(obs: Any, env: Env, report: EnvReport) -> None:
-    """An unbounded Box contains infinity."""
-    for path, space in walk(env.observation_space, ()):
-        if isinstance(space, gym.spaces.Box) and np.dtype(space.dtype).kind == "f":
-            part = obs
-            for key in path:
-                part = part[key]
-            if not np.isfinite(part).all():
-                report.add(
-                    f"observation {'/'.join(map(str, path)) or 'observation'!r} has NaN or "
-                    "infinite values",
-                    "find the division or logarithm that makes them; clip its input",
-                )
-
-
-def _why_outside(part: Any, space: gym.Space[Any]) -> tuple[str, str]:
-    array = np.asarray(part)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        return (
-            "has NaN or infinite values",
-            "find the division or logarithm that makes them; clip its input",
-        )
-    if isinstance(space, gym.spaces.Box):
-        if array.shape != space.shape:
-            return (
-                f"has shape {list(array.shape)}, its space says {list(space.shape)}",
-                "correct the space, or reshape what is returned",
-            )
-        if not np.can_cast(array.dtype, np.dtype(space.dtype)):
-            return (
-                f"has dtype {array.dtype}, its space says {space.dtype}",
-                f"return it with .astype(np.{space.dtype})",
-            )
-        if (array < space.low).any() or (array > space.high).any():
-            return (
-                f"reaches {array.min():g}..{array.max():g}, outside its space "
-                f"{np.min(space.low):g}..{np.max(space.high):g}",
-                "widen the bounds of the Box, or clip the values",
-            )
-    return f"is {part!r:.80}, not in {space}", "correct the space, or what is returned"
+    for what, remedy in findings(env, obs):
+        report.add(what, remedy)
 
 
 def random_action(env: Env, obs: Any, rng: np.random.Generator) -> Any:
@@ -326,8 +269,6 @@ def _trace(env: Env, seed: int) -> list[bytes]:
 def _bytes(env: Env, obs: Any) -> bytes:
     parts = []
     for path, _ in walk(env.observation_space, ()):
-        part = obs
-        for key in path:
-            part = part[key]
+        part = at_path(obs, path)
         parts.append(part.encode() if isinstance(part, str) else np.asarray(part).tobytes())
     return b"".join(parts)
