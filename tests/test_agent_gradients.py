@@ -198,6 +198,20 @@ def test_the_learning_rate_rises_linearly_and_stays():
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
 
 
+def test_the_learning_rate_falls_to_its_final_share_when_the_end_is_known():
+    learner = tiny_learner(
+        optim__learning_rate=0.01, optim__warmup_updates=2, optim__final_share=0.2
+    )
+    learner.planned_updates = 4
+    rates = []
+    learner.optimizer.register_step_pre_hook(
+        lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"])
+    )
+    for _ in range(5):
+        learner.step(batch_of("discrete"))
+    assert rates == pytest.approx([0.004, 0.006, 0.004, 0.002, 0.002])
+
+
 def test_a_learner_step_makes_one_power_iteration_with_the_weights_before_it():
     learner = tiny_learner()
     layer = learner.agent.memory.blocks[0].widen

@@ -25,10 +25,21 @@ MAX_SKIPPED = 20
 
 
 class Learner:
-    """The agent's losses, one optimiser, and the target averages."""
+    """The agent's losses, one optimiser, and the target averages.
 
-    def __init__(self, agent: Agent, settings: AgentSettings, optim: OptimSettings) -> None:
+    `planned_updates` is how many there will be, if anybody knows: what a falling step size
+    falls over.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        settings: AgentSettings,
+        optim: OptimSettings,
+        planned_updates: int | None = None,
+    ) -> None:
         self.agent, self.settings, self.optim = agent, settings, optim
+        self.planned_updates = planned_updates
         self.parameters = [p for p in agent.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(
             self.parameters,
@@ -155,9 +166,12 @@ class Learner:
         return {name: value for name, value in metrics.items() if torch.isfinite(value)}
 
     def _set_learning_rate(self) -> None:
-        warm = min(1.0, self.updates / max(1, self.optim.warmup_updates))
+        share = min(1.0, self.updates / max(1, self.optim.warmup_updates))
+        if self.planned_updates:
+            gone = min(1.0, self.updates / self.planned_updates)
+            share *= 1.0 - gone * (1.0 - self.optim.final_share)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.optim.learning_rate * warm
+            group["lr"] = self.optim.learning_rate * share
 
 
 def _finite(rows: Rows) -> bool:

@@ -94,6 +94,8 @@ class OptimSettings:
     """Largest norm of the gradient."""
     warmup_updates: int = 500
     """Updates over which the step size rises linearly."""
+    final_share: float = 1.0
+    """What is left of the step size at the end of the run; it falls linearly from the start."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "grad_clip"):
@@ -101,6 +103,8 @@ class OptimSettings:
                 raise ValueError(
                     f"--optim.{name.replace('_', '-')} must be positive, got {getattr(self, name)}"
                 )
+        if not 0.0 <= self.final_share <= 1.0:
+            raise ValueError(f"--optim.final-share must be in 0..1, got {self.final_share}")
         for name in ("weight_decay", "warmup_updates"):
             if getattr(self, name) < 0:
                 raise ValueError(

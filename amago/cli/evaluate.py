@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
@@ -17,6 +17,7 @@ from amago.envs.settings import EnvSettings
 
 if TYPE_CHECKING:
     from amago.agent.policy import AgentPolicy
+    from amago.training.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,16 @@ class EvalOptions:
     """Seed of the worlds and of sampling."""
     which: str = "latest"
     """Checkpoint: latest, best, or an epoch."""
+    threads: int = 1
+    """Torch threads; a few lanes act fastest on one, also beside other work."""
     json: bool = False
     """Print one JSON object instead of tables."""
     set: tuple[str, ...] = ()
     """Settings of the environment changed for this evaluation: env.kwargs.split=test."""
+    instruction: str | None = None
+    """What to ask for in every world: "collect sapling, place plant x2, eat cow"."""
+    table: Literal["crafter"] | None = None
+    """Success per instruction of a published table, beside random play; --episodes of each."""
     video: Path | None = None
     """Also write one rollout to this file (.mp4 or .gif)."""
     attention: Path | None = None
@@ -49,6 +56,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     options = parse(EvalOptions, gathered("--set", arguments), "amago eval")
     from amago import api
     from amago.config import from_dict
+    from amago.training.process import prepare_process
     from amago.training.run import read_header
     from amago.training.seeding import derive
     from amago.training.video import check_video, record_video
@@ -57,6 +65,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         raise ValueError("--greedy and --sampled exclude each other; give at most one")
     if options.video is not None:
         check_video(options.video)
+    prepare_process(options.threads)
     policy = api.load(
         options.run,
         which=options.which,
@@ -64,7 +73,11 @@ def evaluate(arguments: Sequence[str]) -> int:
         seed=derive(options.seed, "acting"),
     )
     settings = changed(from_dict(read_header(options.run)["config"]), options.set)
+    if options.instruction is not None:
+        settings = replace(settings, instruction=options.instruction)
     seed = derive(options.seed, "eval envs")
+    if options.table is not None:
+        return _show_table(policy, settings, options, seed)
     result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
     if options.video is not None:
         record_video(policy.policy, settings, seed, options.video)
@@ -80,6 +93,21 @@ def evaluate(arguments: Sequence[str]) -> int:
         print(f"video: {options.video}")
     if options.attention is not None:
         print(f"attention: {options.attention}")
+    return 0
+
+
+def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, seed: int) -> int:
+    from rich.console import Console
+
+    from amago.envs.suites.crafter.goals import TABLE_1
+    from amago.report.tables import instruction_table
+    from amago.training.evaluate import evaluate_instructions
+
+    rows = evaluate_instructions(policy.policy, settings, TABLE_1, options.episodes, seed)
+    if options.json:
+        print(json.dumps(rows))
+    else:
+        Console().print(instruction_table(rows, options.episodes))
     return 0
 
 

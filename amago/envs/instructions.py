@@ -67,6 +67,25 @@ class FollowInstructions(gym.Wrapper[Any, Any, Any, Any]):
         return report(self._asked, int(self._progress[0]), achieved)
 
 
+class Ask(gym.Wrapper[Any, Any, Any, Any]):
+    """Asks for the same in every world of an environment that follows instructions."""
+
+    def __init__(self, env: gym.Env[Any, Any], instruction: str) -> None:
+        spec = goals_of(env)
+        if spec is None:
+            raise ValueError(
+                f"expected an environment with instructions for {instruction!r}, got {env}, which "
+                "has no goals; docs/instructions.md shows how to give it some"
+            )
+        super().__init__(env)
+        self._asked = spec.instruction(instruction)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        return self.env.reset(seed=seed, options={INSTRUCTION: self._asked, **(options or {})})
+
+
 def with_instructions(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     """The environment, wrapped where it has goals and does not yet follow instructions."""
     if goals_of(env) is None or env.has_wrapper_attr("follows_instructions"):

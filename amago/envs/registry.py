@@ -16,6 +16,7 @@ from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import load_env_creator
 
 from amago.envs.in_process import Env, InProcessVector, checked_env
+from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
@@ -47,8 +48,8 @@ def make_vector(
 ) -> VectorEnv:
     """N lanes of the environment that the settings, or `make_env` in place of an id, describe.
 
-    amago's own tasks run natively batched, unless `trials` or `horizon` ask for the Trials
-    wrapper around them; `num_workers` spreads the lanes of either kind over processes.
+    amago's own tasks run natively batched, unless `trials`, `horizon` or `instruction` ask for
+    a wrapper around them; `num_workers` spreads the lanes of either kind over processes.
     """
     if num_lanes < 1:
         raise ValueError(f"expected at least 1 lane, got {num_lanes}")
@@ -135,7 +136,7 @@ def _joint_lanes(
 
 def _native_kwargs(settings: EnvSettings) -> dict[str, Any] | None:
     """The arguments of the native task that does all that is asked, if there is one."""
-    if settings.id not in TASKS or settings.trials is not None:
+    if settings.id not in TASKS or settings.trials is not None or settings.instruction:
         return None
     if settings.horizon is None:
         return dict(settings.kwargs)
@@ -160,10 +161,10 @@ def _env_lanes(
     num_lanes: int,
 ) -> VectorEnv:
     def make_env() -> Env:
-        env = checked_env(make())
-        if settings.trials is None and settings.horizon is None:
-            return env
-        return Trials(env, settings.trials, settings.horizon, settings.horizon_is_terminal)
+        env: Env = checked_env(make())
+        if settings.trials is not None or settings.horizon is not None:
+            env = Trials(env, settings.trials, settings.horizon, settings.horizon_is_terminal)
+        return Ask(with_instructions(env), settings.instruction) if settings.instruction else env
 
     return InProcessVector(make_env, num_lanes, seed, first_lane=first_lane, name=name)
 

@@ -29,6 +29,8 @@ class EnvSettings:
     """Steps per rollout. With `trials` unset, trials are played until the horizon is met."""
     horizon_is_terminal: bool = True
     """Reaching `horizon` is part of the task (terminal) rather than a cut (bootstraps)."""
+    instruction: str = ""
+    """Asked for in every world, in place of what the environment would draw: `eat cow x2`."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")

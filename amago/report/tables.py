@@ -46,6 +46,19 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     return table
 
 
+def instruction_table(rows: Sequence[Mapping[str, Any]], episodes: int) -> Table:
+    """Success per instruction, beside random play."""
+    title = f"Success per instruction, {episodes} rollouts each"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("instruction")
+    table.add_column("success", justify="right")
+    table.add_column("random", justify="right")
+    for row in rows:
+        shares = (f"{100 * row[name]:.1f}%" for name in ("success", "random"))
+        table.add_row(row["instruction"], *shares)
+    return table
+
+
 def adaptation_bars(
     return_per_block: Sequence[float],
     reference: Sequence[float] | None = None,

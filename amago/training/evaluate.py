@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
 from amago.rollout.driver import drive
+from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import RolloutRecord, RolloutTracker
 from amago.types import Policy, Step, VectorEnv
 
 MAX_STEPS_WITHOUT_END = 100_000
+MAX_LANES = 32
 
 
 def evaluate_rollouts(
@@ -48,3 +54,27 @@ def evaluate_rollouts(
                 "give it a limit with --env.horizon"
             )
     return records
+
+
+def evaluate_instructions(
+    policy: Policy, settings: EnvSettings, instructions: Sequence[str], episodes: int, seed: int
+) -> list[dict[str, Any]]:
+    """How often each instruction is followed to its end, by the policy and by random play.
+
+    The last row is of the instructions that the environment itself draws. All rows meet the
+    same worlds.
+    """
+    rows = []
+    for instruction in (*instructions, ""):
+        asked = replace(settings, instruction=instruction)
+        env = make_vector(asked, seed=seed, num_lanes=min(episodes, MAX_LANES))
+        try:
+            players = {"success": policy, "random": RandomPolicy(env.spec, seed)}
+            shares = {
+                name: float(np.mean([r.success for r in evaluate_rollouts(player, env, episodes)]))
+                for name, player in players.items()
+            }
+        finally:
+            env.close()
+        rows.append({"instruction": instruction or "(as drawn)", **shares})
+    return rows

@@ -207,7 +207,8 @@ def _build(
     eval_env = vector("evaluation envs", min(config.env.eval_lanes, config.run.eval_episodes))
     seed_torch(seed, "weights")
     agent = Agent(env.spec, config, custom.parts).to(resolve_device(config.run.device))
-    learner = Learner(agent, config.agent, config.optim)
+    planned_updates = config.run.epochs * config.run.updates_per_epoch
+    learner = Learner(agent, config.agent, config.optim, planned_updates)
     steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or DEFAULT_STEPS
     epochs = max(config.run.epochs - config.rollout.offline_epochs, 0)
     planned = int(config.exploration.anneal_fraction * epochs * steps_per_epoch)

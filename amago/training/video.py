@@ -12,9 +12,10 @@ from amago.agent.policy import AgentPolicy
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
 from amago.training.evaluate import evaluate_rollouts
-from amago.types import Array, Step
+from amago.types import Array, EnvSpec, Step, Timestep
 
 FRAMES_PER_SECOND = 12
+MARGIN = 4
 
 
 def check_video(path: Path) -> None:
@@ -38,7 +39,7 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
 
     def watch(step: Step) -> None:
         if step.final is None:  # a lane that was reset in this call shows its next world
-            frames.append(_padded(env.render()))
+            frames.append(_padded(captioned(env.render(), instruction_lines(env.spec, step.rows))))
 
     try:
         evaluate_rollouts(policy, env, 1, watch)
@@ -49,6 +50,35 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
     if path.suffix == ".gif":
         rate = {"duration": 1000 / FRAMES_PER_SECOND, "loop": 0}
     iio.imwrite(path, np.stack(frames), **rate)
+
+
+def instruction_lines(spec: EnvSpec, rows: Timestep) -> list[str]:
+    """What lane 0 is asked for, a goal per line, with a mark at those that are complete."""
+    if spec.goals is None or rows.instruction is None:
+        return []
+    assert rows.num_goals is not None and rows.progress is not None
+    asked, complete = rows.instruction[0, : rows.num_goals[0]], int(rows.progress[0])
+    return [
+        f"[{'x' if index < complete else ' '}] {spec.goals.write(goal[None])}"
+        for index, goal in enumerate(asked)
+    ]
+
+
+def captioned(frame: Array, lines: list[str]) -> Array:
+    """A frame above lines of text."""
+    if not lines:
+        return frame
+    from PIL import Image, ImageDraw
+
+    text = "\n".join(lines)
+    _, _, right, bottom = ImageDraw.Draw(Image.new("RGB", (1, 1))).multiline_textbbox(
+        (MARGIN, MARGIN), text
+    )
+    height, width = frame.shape[:2]
+    sheet = Image.new("RGB", (max(width, int(right) + MARGIN), height + int(bottom) + MARGIN))
+    sheet.paste(Image.fromarray(frame), (0, 0))
+    ImageDraw.Draw(sheet).multiline_text((MARGIN, height + MARGIN), text, fill="white")
+    return np.asarray(sheet)
 
 
 def _padded(frame: Array) -> Array:

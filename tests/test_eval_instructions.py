@@ -1,0 +1,100 @@
+"""Evaluations that ask for something: --instruction, --table, and text under the film."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_run_helpers import command, tiny
+
+import amago
+from amago.config import override
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
+from amago.envs.suites.crafter.goals import TABLE_1
+from amago.presets import preset
+from amago.training.video import captioned, instruction_lines
+
+
+@pytest.fixture(scope="module")
+def crafter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("crafter")
+    config = override(
+        tiny("crafter"),
+        {
+            "env.kwargs": {"horizon": 8},
+            "env.num_lanes": 2,
+            "env.eval_lanes": 2,
+            "run.epochs": 2,
+            "run.updates_per_epoch": 1,
+        },
+    )
+    folder = tmp_path_factory.mktemp("crafter") / "run"
+    amago.train(config, seed=0, run_dir=folder)
+    return folder
+
+
+def test_every_lane_is_asked_for_the_instruction_of_the_settings():
+    settings = replace(preset("maze-runner").env, num_lanes=3)
+    worlds = make_vector(settings, seed=5, num_lanes=3).reset()
+    goal = worlds.instruction[0, 0]
+    text = f"({goal[0]}, {goal[1]})"
+    asked = make_vector(replace(settings, instruction=text), seed=5, num_lanes=1)
+    rows = asked.reset()
+    assert rows.num_goals.tolist() == [1] and (rows.instruction[0, 0] == goal).all()
+    assert (rows.world_seed == worlds.world_seed[:1]).all()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "instruction", "message"),
+    [
+        ("CartPole-v1", "eat cow", "has no goals"),
+        ("amago/MazeRunner-v0", "eat cow", "expected a number in a goal"),
+        ("amago/MazeRunner-v0", "(1, 1), (1, 2), (1, 3), (1, 4)", "1 to 3 goals"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(env_id, instruction, message):
+    settings = EnvSettings(id=env_id, instruction=instruction)
+    with pytest.raises(ValueError, match=message):
+        make_vector(settings, seed=0, num_lanes=1)
+
+
+def test_an_agent_is_asked_in_words_and_filmed(crafter, tmp_path, capsys):
+    film = tmp_path / "out.gif"
+    words = "collect sapling, place plant x2, eat cow"
+    code, out, _ = command(
+        capsys, "eval", crafter, "--episodes", 2, "--instruction", words, "--video", film, "--json"
+    )
+    assert code == 0 and json.loads(out)["episodes"] == 2
+    assert film.read_bytes().startswith(b"GIF8")
+    code, _, error = command(capsys, "eval", crafter, "--instruction", "eat house")
+    assert code == 2 and "eat house" in error
+
+
+def test_the_table_has_every_instruction_of_the_paper_beside_random_play(crafter, capsys):
+    code, out, _ = command(capsys, "eval", crafter, "--table", "crafter", "--episodes", 1, "--json")
+    rows = json.loads(out)
+    assert code == 0 and [row["instruction"] for row in rows] == [*TABLE_1, "(as drawn)"]
+    assert all(row[name] in (0.0, 1.0) for row in rows for name in ("success", "random"))
+
+
+def test_the_lines_under_a_film_mark_what_is_complete():
+    settings = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 11})
+    env = make_vector(settings, seed=1, num_lanes=2)
+    rows = env.reset()
+    goals = rows.instruction[0, : rows.num_goals[0]]
+    written = [env.spec.goals.write(goal[None]) for goal in goals]
+    assert instruction_lines(env.spec, rows) == [f"[ ] {text}" for text in written]
+    done = replace(rows, progress=np.ones_like(rows.progress))
+    assert instruction_lines(env.spec, done)[0] == f"[x] {written[0]}"
+    assert not instruction_lines(replace(env.spec, goals=None), rows)
+
+
+def test_a_caption_is_added_below_and_leaves_the_frame_alone():
+    frame = np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)
+    wide = captioned(frame, ["[x] collect sapling", "[ ] eat cow"])
+    assert wide.shape[0] > 40 and (wide[:40, :60] == frame).all() and wide[40:].max() > 200
+    assert captioned(frame, []) is frame
