@@ -22,7 +22,7 @@ from amago.ragged import Ragged
 
 Array = NDArray[Any]
 
-_REPEATED = re.compile(r"(.*\S)\s+x(\d+)")
+_REPEATED = re.compile(r"(.*\S)\s+x\s*(\d+)")
 
 
 @dataclass(frozen=True)
@@ -114,24 +114,35 @@ class GoalSpec:
         goals: list[list[float]] = []
         for part in re.split(r",(?![^(]*\))", text):
             match = _REPEATED.fullmatch(part.strip())
-            body, times = (match[1], int(match[2])) if match else (part, 1)
-            words = re.sub(r"[(),]", " ", body).split()
-            if not words:
+            body, times = (match[1], int(match[2])) if match else (part.strip(), 1)
+            if not body:
                 raise ValueError(f"expected goals separated by commas, got {text!r}")
-            goals += [[self._value(word) for word in words]] * times
-        fill = self.size if self.kind == "token" else 0
-        return self.goals([goal + [0] * (fill - len(goal)) for goal in goals])
+            goals += [self.read_goal(body)] * times
+        return self.goals(goals)
 
     def write(self, goals: ArrayLike) -> str:
         """Goals as text that `read` understands; equal neighbours become one with a count."""
         parts: list[tuple[str, int]] = []
         for goal in self.goals(goals):
-            text = self._goal_text(goal)
+            text = self.write_goal(goal)
             if parts and parts[-1][0] == text:
                 parts[-1] = (text, parts[-1][1] + 1)
             else:
                 parts.append((text, 1))
         return ", ".join(text if times == 1 else f"{text} x{times}" for text, times in parts)
+
+    def read_goal(self, text: str) -> list[float]:
+        """One goal from its words or numbers; a domain may have words of its own."""
+        values = [self._value(word) for word in re.sub(r"[(),]", " ", text).split()]
+        fill = self.size if self.kind == "token" else 0
+        return values + [0] * (fill - len(values))
+
+    def write_goal(self, goal: Array) -> str:
+        """The inverse of `read_goal`."""
+        if self.kind == "token":
+            return " ".join(self.vocabulary[token] for token in goal if token)
+        numbers = [str(int(x)) if x == int(x) else str(np.float32(x)) for x in goal]
+        return numbers[0] if self.size == 1 else f"({', '.join(numbers)})"
 
     def _bounds(self) -> tuple[Array, Array]:
         if self.kind == "token":
@@ -152,12 +163,6 @@ class GoalSpec:
             hint = f"did you mean {', '.join(close)}?" if close else "see the domain's vocabulary"
             raise ValueError(f"no goal has the word {word!r}; {hint}")
         return self.vocabulary.index(word)
-
-    def _goal_text(self, goal: Array) -> str:
-        if self.kind == "token":
-            return " ".join(self.vocabulary[token] for token in goal if token)
-        numbers = [str(int(x)) if x == int(x) else str(np.float32(x)) for x in goal]
-        return numbers[0] if self.size == 1 else f"({', '.join(numbers)})"
 
 
 def spec_from(values: dict[str, Any]) -> GoalSpec:

@@ -16,8 +16,6 @@ from amago.envs.suites.crafter.goals import (
     VOCABULARY,
     achieved_goals,
     goal,
-    read,
-    write,
 )
 from amago.envs.suites.crafter.instructions import (
     TECH_TREE,
@@ -28,7 +26,9 @@ from amago.envs.suites.crafter.instructions import (
     farthest_within,
     tech_tree,
 )
+from amago.envs.suites.crafter.spec import goal_spec
 
+SPEC = goal_spec(expanded=True)
 NOTHING = dict.fromkeys(ACHIEVEMENTS, 0)
 
 
@@ -57,34 +57,37 @@ def test_goals_are_three_words_of_a_closed_vocabulary():
     ],
 )  # fmt: skip
 def test_text_reads_as_tokens_and_is_written_again(text, expected):
-    assert [words(tokens) for tokens in read(text)] == expected
-    assert write(read(text)) == text
+    assert [words(tokens) for tokens in SPEC.read(text)] == expected
+    assert SPEC.write(SPEC.read(text)) == text
 
 
 def test_every_goal_survives_the_trip_through_text_alone_and_among_others():
     generator = np.random.default_rng(0)
     everything = sorted(EXPANDED_GOALS)
     for tokens in everything:
-        assert read(write([tokens])).tolist() == [list(tokens)]
+        assert SPEC.read(SPEC.write([tokens])).tolist() == [list(tokens)]
     for _ in range(300):
         length = int(generator.integers(1, 6))
         chosen = [everything[i] for i in generator.integers(0, len(everything), length)]
         chosen = [item for item in chosen for _ in range(int(generator.integers(1, 3)))]
-        assert read(write(chosen)).tolist() == [list(tokens) for tokens in chosen]
+        assert SPEC.read(SPEC.write(chosen)).tolist() == [list(tokens) for tokens in chosen]
 
 
 def test_reading_forgives_spelling_out_and_spaces_but_not_unknown_goals():
     assert (
-        read("  Travel 10 10 ,EAT  cow x 2").tolist()
-        == read("travel to (10, 10), eat cow x2").tolist()
+        SPEC.read("  Travel 10 10 ,EAT  cow x 2").tolist()
+        == SPEC.read("travel to (10, 10), eat cow x2").tolist()
     )
     with pytest.raises(ValueError, match="did you mean collect wood"):
-        read("collect wod")
+        SPEC.read("collect wod")
     with pytest.raises(ValueError, match="multiples of 5"):
-        read("travel to (11, 10)")
-    for bad in ("", "collect", "cow eat", "wood collect pickaxe", "eat cow,, wake up", "make wood"):
+        SPEC.read("travel to (11, 10)")
+    for empty in ("", "eat cow,, wake up"):
+        with pytest.raises(ValueError, match="separated by commas"):
+            SPEC.read(empty)
+    for bad in ("collect", "cow eat", "wood collect pickaxe", "make wood"):
         with pytest.raises(ValueError, match="Crafter has no goal"):
-            read(bad)
+            SPEC.read(bad)
 
 
 def test_travel_goals_are_reached_within_two_steps_everywhere_on_the_map():

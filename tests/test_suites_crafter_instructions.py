@@ -12,10 +12,12 @@ from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.suites.crafter.env import Crafter
 from amago.envs.suites.crafter.game import ACTIONS
-from amago.envs.suites.crafter.goals import goal, read, write
+from amago.envs.suites.crafter.goals import goal
 from amago.envs.suites.crafter.instructions import draw_instruction, tech_tree
 from amago.envs.suites.crafter.spec import goal_spec
 from amago.goals import replay
+
+SPEC = goal_spec(expanded=True)
 
 
 def play(env: Any, seed: int, actions: Any, asked: Any = None) -> tuple[list[float], list[Any]]:
@@ -57,9 +59,9 @@ def test_the_instruction_belongs_to_the_seed_and_the_world_does_not_depend_on_it
     first, info = env.reset(seed=4)
     assert info["instruction"] == draw_instruction(np.random.default_rng(4)).tolist()
     second, other = env.reset(seed=4, options={"instruction": "wake up"})
-    assert write(other["instruction"]) == "wake up"
+    assert SPEC.write(other["instruction"]) == "wake up"
     assert all(np.array_equal(first[key], second[key]) for key in first)
-    assert len({write(env.reset(seed=seed)[1]["instruction"]) for seed in range(6)}) > 4
+    assert len({SPEC.write(env.reset(seed=seed)[1]["instruction"]) for seed in range(6)}) > 4
 
 
 def test_completing_goals_in_order_is_paid_and_all_of_them_end_the_rollout():
@@ -104,7 +106,7 @@ def test_hindsight_pays_what_the_real_world_pays(expanded):
             asked = [happened[i] for i in generator.integers(0, len(happened), length)]
             offsets = np.cumsum([0, 0, *(len(rows) for rows in achieved)])
             progress = replay(np.array(asked, np.uint8), (offsets, np.concatenate(achieved)))
-            rewards, _ = play(env, seed, actions, write(asked))
+            rewards, _ = play(env, seed, actions, SPEC.write(asked))
             expected = np.diff(progress).tolist()
             assert rewards == expected[: len(rewards)] and not any(expected[len(rewards) :])
             audited += sum(rewards) > 1
@@ -119,14 +121,16 @@ def test_the_frontier_of_the_tech_tree_advances_and_instructions_stay_behind_it(
     x, y = (int(value) for value in player.pos)
     world[x, y + 1] = "tree"
     env.step(ACTIONS.index("do"))
-    assert env.frontier == tech_tree().index(tuple(read("collect wood")[0].tolist())) == 0
+    assert env.frontier == tech_tree().index(tuple(SPEC.read("collect wood")[0].tolist())) == 0
     world[x, y + 1] = "grass"
     player.inventory["wood"] = 3
     env.step(ACTIONS.index("place_table"))
     env.step(ACTIONS.index("make_wood_pickaxe"))
     assert env.frontier == 2
     env.step(ACTIONS.index("noop"))
-    asked = [write(env._asked(np.random.default_rng(seed))["instruction"]) for seed in range(60)]
+    asked = [
+        SPEC.write(env._asked(np.random.default_rng(seed))["instruction"]) for seed in range(60)
+    ]
     progression = "collect wood, place table, make wood pickaxe"
     assert asked.count(progression) >= 8 and env.frontier == 2
 
@@ -138,5 +142,5 @@ def test_lanes_report_instruction_progress_and_what_was_achieved():
     game = vector._envs[0].unwrapped.game
     game.world.move(game.player, (31, 31))
     offsets, goals = vector.step(np.array([0, 0])).rows.achieved
-    assert offsets.tolist() == [0, 1, 1] and write(goals) == "travel to (30, 30)"
+    assert offsets.tolist() == [0, 1, 1] and SPEC.write(goals) == "travel to (30, 30)"
     assert vector.spec.goals == goal_spec(expanded=False)

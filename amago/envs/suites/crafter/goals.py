@@ -87,55 +87,38 @@ def achieved_goals(
     return np.array(found, np.uint8).reshape(-1, GOAL_SIZE)
 
 
-def write(goals: Sequence[Sequence[int]] | Tokens) -> str:
-    """An instruction as text: collect sapling, place plant x2, travel to (10, 10)."""
-    parts: list[tuple[str, int]] = []
-    for tokens in goals:
-        text = _write_goal([VOCABULARY[token] for token in tokens if token])
-        if parts and parts[-1][0] == text:
-            parts[-1] = (text, parts[-1][1] + 1)
-        else:
-            parts.append((text, 1))
-    return ", ".join(text if count == 1 else f"{text} x{count}" for text, count in parts)
-
-
-def read(text: str) -> Tokens:
-    """The goals [n, 3] of an instruction in words, the inverse of `write`."""
-    goals: list[Goal] = []
-    for part in re.split(r",(?![^(]*\))", text.lower()):
-        body, repeats = re.fullmatch(r"\s*(.*?)(?:\s+x\s*(\d+))?\s*", part).groups()  # type: ignore[union-attr]
-        goals += [_read_goal(body, text)] * int(repeats or 1)
-    return np.array(goals, np.uint8).reshape(-1, GOAL_SIZE)
-
-
-def _write_goal(words: list[str]) -> str:
+def write_goal(tokens: Sequence[int]) -> str:
+    """A goal in words: place plant, travel to (10, 10)."""
+    words = [VOCABULARY[token] for token in tokens if token]
     if words[-1].isdigit():
         verb = {"travel": "travel to", "place": "build at"}[words[0]]
         return f"{verb} ({words[1]}, {words[2]})"
     return " ".join(words)
 
 
-def _read_goal(body: str, text: str) -> Goal:
+def read_goal(text: str) -> Goal:
+    """The inverse of `write_goal`; forgives capitals and missing words."""
+    text = text.lower()
     location = re.fullmatch(
-        r"(travel|build|place)\s*(?:to|at)?\s*\(?\s*(\d+)[\s,]+(\d+)\s*\)?", body
+        r"(travel|build|place)\s*(?:to|at)?\s*\(?\s*(\d+)[\s,]+(\d+)\s*\)?", text
     )
     if location is not None:
         at = int(location[2]), int(location[3])
         goals = TRAVEL_GOALS if location[1] == "travel" else PLACE_GOALS
         if at not in goals:
             raise ValueError(
-                f"expected both coordinates of {body!r} to be multiples of 5 from 0 to 60, got {at}"
+                f"expected both coordinates of {text!r} to be multiples of 5 from 0 to 60, got {at}"
             )
         return goals[at]
-    words = body.split()
+    words = text.split()
     if 0 < len(words) <= GOAL_SIZE and all(word in _TOKENS for word in words):
         found = goal(*words)
         if found in EXPANDED_GOALS:
             return found
     known = [name.replace("_", " ") for name in ACHIEVEMENTS] + ["travel to (10, 10)", "near iron"]
-    close = difflib.get_close_matches(body, known, n=3)
+    close = difflib.get_close_matches(text, known, n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     raise ValueError(
-        f"Crafter has no goal {body!r} (in {text!r}); {hint}Goals are {', '.join(known)}, "
+        f"Crafter has no goal {text!r}; {hint}Goals are {', '.join(known)}, "
         "build at (30, 30), near diamond, separated by commas, with x2 for twice"
     )

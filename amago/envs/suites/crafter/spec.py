@@ -27,11 +27,11 @@ class CrafterGoals(GoalSpec):
                 )
         return given
 
-    def read(self, text: str) -> Array:
-        return self.goals(goals.read(text))
+    def read_goal(self, text: str) -> list[float]:
+        return list(goals.read_goal(text))
 
-    def write(self, given: ArrayLike) -> str:
-        return goals.write(self.goals(given))
+    def write_goal(self, goal: Array) -> str:
+        return goals.write_goal(goal.tolist())
 
 
 class ExpandedCrafterGoals(CrafterGoals):
