@@ -21,6 +21,7 @@ CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
 EVALUATION_COLUMNS = (
     "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",
     "eval/success_rate", "eval/episodes", "eval/return_per_block",
+    "loss/critic", "policy/entropy", "grad/norm",
 )  # fmt: skip
 MOST_EVALUATIONS = 200
 
