@@ -16,7 +16,7 @@ from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.suites.crafter.goals import TABLE_1
 from amago.presets import preset
-from amago.training.video import captioned, instruction_lines
+from amago.training.video import captioned, instruction_lines, same_size
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +98,10 @@ def test_a_caption_is_added_below_and_leaves_the_frame_alone():
     wide = captioned(frame, ["[x] collect sapling", "[ ] eat cow"])
     assert wide.shape[0] > 40 and (wide[:40, :60] == frame).all() and wide[40:].max() > 200
     assert captioned(frame, []) is frame
+
+
+def test_frames_of_different_widths_make_one_film():
+    frames = [np.full((20, width, 3), width, np.uint8) for width in (30, 50)]
+    film = same_size(frames)
+    assert film.shape == (2, 32, 64, 3)
+    assert (film[0] == 30).all() and (film[1] == 50).all()

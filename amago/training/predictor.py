@@ -9,6 +9,7 @@ import numpy as np
 
 from amago.agent.policy import AgentPolicy
 from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.goals import pad
 from amago.types import Array, Timestep
 
 
@@ -101,12 +102,6 @@ class Predictor:
             raise ValueError(
                 f"expected {count} instructions, one per environment, got {len(given)}"
             )
-        slots = np.zeros((count, goals.max_goals, goals.size), goals.dtype)
-        for lane, asked in enumerate(given):
-            slots[lane, : len(asked)] = asked
+        slots, num_goals = pad(given, goals.max_goals)
         done = np.broadcast_to(np.asarray(progress, np.int64), (count,)).copy()
-        return {
-            "instruction": slots,
-            "num_goals": np.array([len(asked) for asked in given], np.int64),
-            "progress": done,
-        }
+        return {"instruction": slots, "num_goals": num_goals, "progress": done}

@@ -39,7 +39,7 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
 
     def watch(step: Step) -> None:
         if step.final is None:  # a lane that was reset in this call shows its next world
-            frames.append(_padded(captioned(env.render(), instruction_lines(env.spec, step.rows))))
+            frames.append(captioned(env.render(), instruction_lines(env.spec, step.rows)))
 
     try:
         evaluate_rollouts(policy, env, 1, watch)
@@ -49,7 +49,7 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
     rate: dict[str, Any] = {"fps": FRAMES_PER_SECOND}
     if path.suffix == ".gif":
         rate = {"duration": 1000 / FRAMES_PER_SECOND, "loop": 0}
-    iio.imwrite(path, np.stack(frames), **rate)
+    iio.imwrite(path, same_size(frames), **rate)
 
 
 def instruction_lines(spec: EnvSpec, rows: Timestep) -> list[str]:
@@ -81,7 +81,15 @@ def captioned(frame: Array, lines: list[str]) -> Array:
     return np.asarray(sheet)
 
 
-def _padded(frame: Array) -> Array:
-    """Video codecs want sides that are multiples of 16."""
-    height, width = (-side % 16 for side in frame.shape[:2])
-    return np.pad(frame, ((0, height), (0, width), (0, 0)), mode="edge")
+def same_size(frames: list[Array]) -> Array:
+    """All frames as large as the largest, since a mark may widen its line.
+
+    Video codecs want sides that are multiples of 16.
+    """
+    height, width = (-(-max(frame.shape[axis] for frame in frames) // 16) * 16 for axis in (0, 1))
+    return np.stack(
+        [
+            np.pad(frame, ((0, height - len(frame)), (0, width - frame.shape[1]), (0, 0)), "edge")
+            for frame in frames
+        ]
+    )
