@@ -214,8 +214,6 @@ PRESETS = {
         "Pixel recall: a coloured frame now, its colour among four later",
         lambda: _recall("amago/PixelRecall-v0"),
     ),
-    "multi-task": Preset(
-        "Two T-Mazes at once whose rewards differ a thousandfold", _multi_task
-    ),
+    "multi-task": Preset("Two T-Mazes at once whose rewards differ a thousandfold", _multi_task),
     "gym": Preset("Any Gymnasium environment: --env.id CartPole-v1", _gym),
 }
