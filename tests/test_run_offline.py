@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import types
 from pathlib import Path
 
 import gymnasium as gym
@@ -120,23 +119,39 @@ def test_missing_observations_and_other_files_are_refused(tmp_path):
         list(read_npz(tmp_path / "e.npz", importer()))
 
 
-def test_minari_data_sets_are_read_through_their_own_package(monkeypatch):
-    """With a stand-in for the package, which is an optional extra."""
+def test_minari_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(ValueError, match=r"needs Minari.*amago\[minari\]"):
-        monkeypatch.setitem(sys.modules, "minari", None)
         list(read_minari("some/data-v0", importer()))
-    episode = types.SimpleNamespace(
-        observations={"x": np.ones((3, 2)), "room": np.array([1, 2, 4])},
-        actions=np.array([[2, 1], [0, 0]]), rewards=np.array([0.5, 1.0]),
-        terminations=np.array([False, False]), truncations=np.array([False, True]),
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:minari")
+def test_minari_data_sets_are_read_by_name_and_by_folder(tmp_path, monkeypatch):
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    episodes = [
+        minari.data_collector.EpisodeBuffer(
+            id=number,
+            observations={"x": [np.full(2, row, np.float32) for row in range(3)],
+                          "room": [np.int64(room) for room in (1, 2, 4)]},
+            actions=[np.array([2, 1]), np.array([0, 0])], rewards=[0.5, 1.0],
+            terminations=[False, number == 1], truncations=[False, number == 0],
+        )
+        for number in range(2)
+    ]  # fmt: skip
+    minari.create_dataset_from_buffers(
+        "amago/small-v0", episodes, observation_space=OBS, action_space=ACTION,
+        algorithm_name="none", author="amago", author_email="none", code_permalink="none",
     )  # fmt: skip
-    data = types.SimpleNamespace(iterate_episodes=lambda: iter([episode]))
-    fake = types.SimpleNamespace(load_dataset=lambda name: data)
-    monkeypatch.setitem(sys.modules, "minari", fake)
-    (got,) = read_minari("some/data-v0", importer())
-    assert got.prev_reward.tolist() == [0.0, 0.5, 1.0] and not got.terminal.any()
-    assert got.obs["room"].tolist() == [0, 1, 3]
-    assert got.prev_action[1].tolist() == [0, 0, 1, 0, 1]
+    for source in ("amago/small-v0", str(tmp_path / "amago" / "small-v0")):
+        cut, ended = read_minari(source, importer())
+        assert cut.prev_reward.tolist() == [0.0, 0.5, 1.0] and not cut.terminal.any()
+        assert ended.terminal.tolist() == [False, False, True]
+        assert cut.obs["x"].tolist() == [[0, 0], [1, 1], [2, 2]]
+        assert cut.obs["room"].tolist() == [0, 1, 3]
+        assert cut.prev_action[1].tolist() == [0, 0, 1, 0, 1]
+    with pytest.raises(ValueError, match=r"no Minari data set 'amago/none-v0'.*minari download"):
+        list(read_minari("amago/none-v0", importer()))
 
 
 def test_a_run_learns_offline_from_another_runs_replay_then_online(

@@ -160,7 +160,7 @@ def read_npz(path: Path, importer: Importer) -> Iterator[Trajectory]:
 
 
 def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
-    """Episodes of a Minari data set, by its name or the path of its folder."""
+    """Episodes of a Minari data set on this machine, by its name or the path of its folder."""
     try:
         import minari
     except ImportError as error:
@@ -169,7 +169,15 @@ def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
             "pip install -c constraints.txt 'amago[minari]'"
         ) from error
     path = Path(name)
-    data = minari.MinariDataset(path) if path.exists() else minari.load_dataset(name)
+    path = path / "data" if (path / "data").is_dir() else path
+    try:
+        data = minari.MinariDataset(path) if path.exists() else minari.load_dataset(name)
+    except (FileNotFoundError, ValueError) as error:
+        raise ValueError(
+            f"no Minari data set {name!r} on this machine: expected a name that `minari list "
+            "local` shows or the folder of a data set; fetch one with "
+            f"`minari download {name}`"
+        ) from error
     for number, episode in enumerate(data.iterate_episodes()):
         yield importer.episode(
             dict(_flat_keys(episode.observations)),
