@@ -66,6 +66,33 @@ def test_a_kill_in_the_middle_of_appends_loses_nothing_committed(tmp_path: Path)
             store.append(episodes(hi, hi + 1))
 
 
+IMPORT_AND_DIE = """
+import os, signal, sys
+from test_replay_helpers import COUNTING_SPEC, counting_trajectory
+from amago.replay import store as module
+module._COMMIT = 2
+def demonstrations():
+    for episode in range(7):
+        yield counting_trajectory(9, episode, 4)
+    os.kill(os.getpid(), signal.SIGKILL)
+store = module.TrajectoryStore(sys.argv[1], COUNTING_SPEC, 50)
+store.append_protected([counting_trajectory(8, 0, 4)])
+store.append_protected(demonstrations())
+"""
+
+
+def test_a_kill_in_the_middle_of_protected_ones_leaves_none_of_them(tmp_path: Path) -> None:
+    writer = run_python(IMPORT_AND_DIE, tmp_path)
+    assert writer.wait() == -signal.SIGKILL
+    with TrajectoryStore.open_readonly(tmp_path) as reader:
+        assert len(reader.lengths) == 7 and reader.ids.tolist() == [-1]
+    with TrajectoryStore(tmp_path, COUNTING_SPEC, 50) as store:
+        assert list(store.lengths) == store.ids.tolist() == [-1]
+        store.append_protected(counting_trajectory(9, episode, 4) for episode in range(3))
+        assert store.ids.tolist() == [-1, -2, -3, -4]
+        assert same(store.read(-4), counting_trajectory(9, 2, 4))
+
+
 READ_UNTIL = """
 import sys
 from test_replay_helpers import counting_trajectory, same

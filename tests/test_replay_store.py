@@ -78,6 +78,21 @@ def test_protected_trajectories_stay_and_do_not_count(tmp_path: Path) -> None:
         assert store.ids.tolist() == [-1, -2]
 
 
+def test_protected_trajectories_are_kept_all_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amago.replay.store._COMMIT", 2)
+    good = [counting_trajectory(9, episode, 4) for episode in range(5)]
+    bad = dataclasses.replace(good[0], prev_reward=good[0].prev_reward[:-1])
+    with open_store(tmp_path, capacity=2) as store:
+        store.append_protected(good[:1])
+        with pytest.raises(ValueError, match="prev_reward"):
+            store.append_protected([*good, bad])
+        assert store.ids.tolist() == list(store.lengths) == [-1]
+        store.append_protected(good)
+        assert len(store) == 6 and same(store.read(-6), good[4])
+
+
 def test_an_append_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     empty = counting_trajectory(0, 0, 0)
     with open_store(tmp_path) as store:

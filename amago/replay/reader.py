@@ -32,6 +32,7 @@ class TrajectoryReader:
     _map_lock: threading.Lock
     _closed: bool
     _goals: GoalSpec | None = None
+    _num_protected: int
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -52,6 +53,10 @@ class TrajectoryReader:
             lengths = {
                 id_of(key): int.from_bytes(value, "big") for key, value in txn.cursor(self._steps)
             }
+            named = txn.get(b"protected", db=self._meta)
+        # Stores of earlier versions of this project do not name it: there, all of them count.
+        on_disk = sum(trajectory_id < 0 for trajectory_id in lengths)
+        self._num_protected = on_disk if named is None else int(bytes(named))
         self._publish(window, lengths)
 
     def check_spaces(self, spec: EnvSpec) -> None:
@@ -253,7 +258,6 @@ class TrajectoryReader:
             )
         self._lengths = lengths
         self._window = (lo, hi)
-        self._num_protected = sum(trajectory_id < 0 for trajectory_id in lengths)
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():

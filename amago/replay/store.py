@@ -21,7 +21,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import lmdb
@@ -38,6 +39,9 @@ from amago.replay.guard import WriterLock, check_place
 from amago.replay.rarity import count
 from amago.replay.reader import TrajectoryReader
 from amago.types import EnvSpec, Trajectory
+
+_COMMIT = 256
+"""Protected trajectories per transaction."""
 
 
 class TrajectoryStore(TrajectoryReader):
@@ -85,12 +89,23 @@ class TrajectoryStore(TrajectoryReader):
             self._put(range(hi, stop), trajectories, window)
             self._window = window
 
-    def append_protected(self, trajectories: Sequence[Trajectory]) -> None:
-        """Commit trajectories that never leave and do not count towards the capacity."""
+    def append_protected(self, trajectories: Iterable[Trajectory]) -> None:
+        """Commit trajectories that never leave and do not count towards the capacity.
+
+        All or none, however many: they count once the last is written, and a store that is
+        opened after a crash drops those that do not.
+        """
         with self._write_lock:
-            start = self._num_protected
-            stop = start + len(trajectories)
-            self._put([-1 - n for n in range(start, stop)], trajectories, self._window)
+            stop = self._num_protected
+            try:
+                for part in _parts(trajectories, _COMMIT):
+                    ids = [-1 - n for n in range(stop, stop + len(part))]
+                    self._put(ids, part, self._window)
+                    stop += len(part)
+                self._commit(lambda txn: self._put_window(txn, self._window, stop))
+            except BaseException:
+                self._delete([-1 - n for n in range(self._num_protected, stop)])
+                raise
             self._num_protected = stop
 
     def evict(self) -> None:
@@ -129,10 +144,10 @@ class TrajectoryStore(TrajectoryReader):
             _sync_directory(directory)
 
     def _resume(self) -> None:
-        """Forget ids from hi on, and narrow the window to the capacity."""
+        """Forget ids from hi on and unfinished imports, and narrow the window to the capacity."""
         lo, hi = self._window
         self._window = (max(lo, hi - self._capacity), hi)
-        self._delete([i for i in self._lengths if i >= hi])
+        self._delete([i for i in self._lengths if i >= hi or i < -self._num_protected])
 
     def _put(
         self, ids: Iterable[int], trajectories: Sequence[Trajectory], window: tuple[int, int]
@@ -144,7 +159,6 @@ class TrajectoryStore(TrajectoryReader):
         records = [encode(trajectory) for trajectory in trajectories]
         has_goals = self._goals is not None
         goals = [count(trajectory).to_bytes() for trajectory in trajectories] if has_goals else []
-        num_protected = self._num_protected + sum(trajectory_id < 0 for trajectory_id in lengths)
 
         def write(txn: lmdb.Transaction) -> None:
             for (trajectory_id, length), record in zip(lengths.items(), records, strict=True):
@@ -153,7 +167,7 @@ class TrajectoryStore(TrajectoryReader):
                 txn.put(key, length.to_bytes(8, "big"), db=self._steps)
             for trajectory_id, counts in zip(lengths, goals, strict=has_goals):
                 txn.put(key_of(trajectory_id), counts, db=self._goal_records)
-            self._put_window(txn, window, num_protected)
+            self._put_window(txn, window, self._num_protected)
 
         if lengths:
             self._commit(write)
@@ -176,11 +190,12 @@ class TrajectoryStore(TrajectoryReader):
     def _put_window(
         self, txn: lmdb.Transaction, window: tuple[int, int], num_protected: int
     ) -> None:
-        """Name the window, and the counts of its goals with it."""
+        """Name the window and the protected set, and the counts of their goals with them."""
         if self._goals is not None:
             counts = self._counts(txn, window, num_protected)
             txn.put(b"goals", counts.to_bytes(), db=self._meta)
         txn.put(b"window", json.dumps(window).encode(), db=self._meta)
+        txn.put(b"protected", str(num_protected).encode(), db=self._meta)
 
     def _commit(self, write: Callable[[lmdb.Transaction], None]) -> None:
         """Run one write transaction, again with a larger map where it was full."""
@@ -193,6 +208,12 @@ class TrajectoryStore(TrajectoryReader):
             except lmdb.MapFullError:
                 with self._map_lock:
                     self._env.set_mapsize(2 * self._env.info()["map_size"])
+
+
+def _parts(items: Iterable[Trajectory], size: int) -> Iterator[list[Trajectory]]:
+    remaining = iter(items)
+    while part := list(islice(remaining, size)):
+        yield part
 
 
 def _sync_directory(path: Path) -> None:

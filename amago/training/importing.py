@@ -15,14 +15,11 @@ import numpy as np
 from amago.config import from_dict
 from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import BARE_KEY, ActionConverter, ObsConverter
-from amago.replay.format import check_trajectory
 from amago.replay.store import TrajectoryStore
 from amago.training.run import Custom, read_header, restore
 from amago.types import Array, EnvSpec, ObsSpec, Trajectory
 
 OBS = "observations"
-_COMMIT = 256
-"""Trajectories per transaction."""
 
 
 class Importer:
@@ -199,32 +196,28 @@ def read_run(folder: Path) -> Iterator[Trajectory]:
 def import_into(
     folder: Path, kind: str, sources: Iterable[str], make_env: MakeEnv | None = None
 ) -> tuple[int, int]:
-    """Add data of one kind (npz, minari, run) to a run; trajectories and steps added."""
+    """Add data of one kind (npz, minari, run) to a run, all or none; trajectories and steps."""
     config = from_dict(read_header(folder)["config"])
     with contextlib.closing(single_env(config.env, make_env)) as env:
         importer = Importer(ObsConverter(env.observation_space), ActionConverter(env.action_space))
     sources = list(sources)
     run = restore(folder, custom=Custom(make_env=make_env))
     try:
-        # What is committed stays for good, so every episode is read and checked beforehand.
-        for source in sources:
-            if kind == "run":
-                with TrajectoryStore.open_readonly(Path(source) / "replay") as store:
-                    store.check_spaces(run.env.spec)
-            for trajectory in _read(kind, source, importer):
-                check_trajectory(trajectory, run.env.spec)
-                _check_length(trajectory, run.env.spec)
         before = run.store.num_protected
         steps = 0
-        pending: list[Trajectory] = []
-        for source in sources:
-            for trajectory in _read(kind, source, importer):
-                pending.append(trajectory)
-                steps += trajectory.num_steps
-                if len(pending) == _COMMIT:
-                    run.store.append_protected(pending)
-                    pending = []
-        run.store.append_protected(pending)
+
+        def all_checked() -> Iterator[Trajectory]:
+            nonlocal steps
+            for source in sources:
+                if kind == "run":
+                    with TrajectoryStore.open_readonly(Path(source) / "replay") as store:
+                        store.check_spaces(run.env.spec)
+                for trajectory in _read(kind, source, importer):
+                    _check_length(trajectory, run.env.spec)
+                    steps += trajectory.num_steps
+                    yield trajectory
+
+        run.store.append_protected(all_checked())
         run.store.sync()
         return run.store.num_protected - before, steps
     finally:
