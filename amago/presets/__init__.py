@@ -98,17 +98,19 @@ def _recall(task_id: str) -> Config:
 
     An answer is paid at once and changes nothing later, so one short horizon is enough; every
     further discount would evaluate its own candidate actions, at the price of a whole update.
+    Nothing hints at the answer before it is recalled, so noise must last until then.
     """
     return replace(
         SMALL,
         env=EnvSettings(id=task_id, num_lanes=96),
+        exploration=ExplorationSettings(anneal_fraction=0.9),
         replay=ReplaySettings(capacity=10_000, batch_size=48),
         heads=replace(SMALL.heads, num_critics=2),
         agent=AgentSettings(
             discounts="single", acting_discount=0.5, reward_scale=10.0, target_tau=0.01
         ),
         optim=OptimSettings(learning_rate=1e-3),
-        run=RunSettings(epochs=45, updates_per_epoch=50, eval_interval=5),
+        run=RunSettings(epochs=50, updates_per_epoch=50, eval_interval=5),
     )
 
 
