@@ -85,8 +85,9 @@ def test_bit_recall_pays_for_bits_beyond_guessing():
     assert abs(total.mean()) < 0.05
 
 
-def test_pixel_recall_can_be_read_from_its_frames():
-    task, notes = PixelRecall(size=20, delay=2, rounds=3), {}
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_pixel_recall_can_be_read_from_its_frames(shuffled):
+    task, notes = PixelRecall(size=20, delay=2, rounds=3, shuffled=shuffled), {}
 
     def colour_at(patch):
         return (patch == COLOURS[:, None, None, None]).all(-1).any((-1, -2)).argmax(0)

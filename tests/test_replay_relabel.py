@@ -85,11 +85,17 @@ def test_rewards_are_those_that_the_real_environment_pays(domain):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("domain", ["delivery", "maze", "paper delivery", "paper maze"])
-def test_ten_thousand_rollouts_are_paid_exactly(domain):
-    full = domain.startswith("paper")
-    chosen = DOMAINS[domain.removeprefix("paper ")]
-    chosen = replace(chosen, kwargs={}) if full else chosen
+@pytest.mark.parametrize(
+    ("domain", "kwargs"),
+    [
+        *((domain, DOMAINS[domain].kwargs) for domain in ("delivery", "maze")),
+        ("delivery", {}),
+        ("maze", {}),
+        ("maze", {"size": 31}),
+    ],
+)
+def test_ten_thousand_rollouts_are_paid_exactly(domain, kwargs):
+    chosen = replace(DOMAINS[domain], kwargs=kwargs)
     rng = np.random.default_rng(1)
     changed = 0
     for part in range(10):

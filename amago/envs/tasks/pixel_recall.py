@@ -16,13 +16,17 @@ _CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 class PixelRecall(Recall):
     """Frames [size, size, 3]. A cue is a square of one of four colours at a random place; the
-    question shows all four colours, one per corner, in random order, and the answer is the
-    corner with the cue's colour. Grey specks move in between."""
+    question shows all four colours, one per corner, and the answer is the corner with the
+    cue's colour. Grey specks move in between. `shuffled` shows the colours in another order
+    each time: then only cue and question together tell the answer, and neither alone is of
+    any use, which takes much longer to find out."""
 
-    def __init__(self, size: int = 16, delay: int = 3, rounds: int = 4) -> None:
+    def __init__(
+        self, size: int = 16, delay: int = 3, rounds: int = 4, shuffled: bool = False
+    ) -> None:
         check_at_least(16, size=size)
         super().__init__(1, delay, rounds)
-        self.size = size
+        self.size, self.shuffled = size, shuffled
         self.cue_shape = (3,)  # colour, row, column
         self.observation_space = spaces.Box(0, 255, (size, size, 3), np.uint8)
         self.action_space = spaces.Discrete(4)
@@ -36,7 +40,9 @@ class PixelRecall(Recall):
         count = (self.rounds, self.length)
         self.cues[lane, ..., 0] = rng.integers(4, size=count)
         self.cues[lane, ..., 1:] = rng.integers(self.size - self.size // 3, size=(*count, 2))
-        self.corners[lane] = rng.permuted(np.tile(np.arange(4), (self.rounds, 1)), axis=1)
+        self.corners[lane] = np.arange(4)
+        if self.shuffled:
+            self.corners[lane] = rng.permuted(self.corners[lane], axis=1)
         self.specks[lane] = rng.integers(self.size, size=self.specks[lane].shape)
 
     def observe(self) -> dict[str, Array]:
