@@ -112,7 +112,7 @@ def test_pixel_recall_can_be_read_from_its_frames(shuffled):
 
 @pytest.mark.parametrize("task_id", RECALL)
 def test_frames_are_legible_and_change_from_cue_to_blank(task_id):
-    env = gym.make(task_id, render_mode="rgb_array")
+    env = gym.make(f"amago.envs.registry:{task_id}", render_mode="rgb_array")
     env.reset(seed=1)
     frames = [env.render()]
     for _ in range(3):
