@@ -137,10 +137,17 @@ def check_env(env: str | EnvSettings | MakeEnv | Env, steps: int = 1000, *, seed
         env = EnvSettings(id=env)
     if isinstance(env, EnvSettings):
         settings = env
-        return check(lambda: single_env(settings), steps, seed)
+        kwargs = "".join(f" --env.kwargs.{name} {value}" for name, value in env.kwargs.items())
+        launch = f"amago train gym --env.id {env.id}{kwargs}"
+        return check(lambda: single_env(settings), steps, seed, launch)
     if isinstance(env, gym.Env):
         kept = _KeptOpen(env)
         return check(lambda: kept, steps, seed)
+    if not callable(env):
+        raise ValueError(
+            "expected the id of an environment, a gymnasium.Env or a function that makes one, got "
+            f"{type(env).__name__}; of a vector environment, check a single lane"
+        )
     return check(env, steps, seed)
 
 

@@ -15,6 +15,7 @@ from test_run_helpers import command
 import amago
 from amago.envs import check
 from amago.envs.check import examine
+from amago.envs.in_process import InProcessVector
 from amago.training.check import suggest
 
 
@@ -33,6 +34,16 @@ class Patient(gym.Env[Any, Any]):
             self.action_space = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(5)])
         if fault == "mask":
             self.observation_space = spaces.Dict({"action_mask": spaces.MultiBinary(3)})
+        if fault == "nested mask":
+            inner = spaces.Dict({"action_mask": spaces.MultiBinary(2)})
+            self.observation_space = spaces.Dict({"x": inner})
+        if fault == "float64":
+            self.observation_space["x"] = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        if fault == "black":
+            self.observation_space["x"] = spaces.Box(0, 255, (2,), np.uint8)
+        if fault == "horizon":
+            self.horizon = 5
+        self.world = np.random.default_rng().uniform(-1, 1, 2) if fault == "world" else None
         self.info: dict[str, Any] = {}
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
@@ -49,13 +60,15 @@ class Patient(gym.Env[Any, Any]):
             raise KeyError("nobody home")
         reward: Any = {"nan reward": np.nan, "no reward": 0.0, "huge": 1e9}.get(self.fault, 1.0)
         reward = "much" if self.fault == "text reward" else reward
-        done: Any = self.time == 4 and self.fault != "endless"
+        done: Any = self.time == 4 and self.fault not in ("endless", "horizon")
+        cut = self.fault == "cut at random" and np.random.default_rng().random() < 0.4
         if self.fault == "flags":
             done = int(done)
         info: Any = self.info if self.fault == "info" else {"success": done}
         if self.fault == "no info":
             info = None
-        outcome = (self._observe(), reward, done, False, info)
+        obs = None if self.fault == "nothing" else self._observe()
+        outcome = (obs, reward, done, cut, info)
         return outcome[:4] if self.fault == "old step" else outcome
 
     def _observe(self) -> Any:
@@ -67,8 +80,15 @@ class Patient(gym.Env[Any, Any]):
             changes = {
                 "nan": {"x": x * np.nan}, "bounds": {"x": x + 5}, "shape": {"x": x[:1]},
                 "dtype": {"x": x.astype(np.float64)}, "category": {"room": 7},
+                "float64": {"x": np.full(2, 1e300)},
             }  # fmt: skip
             obs |= changes.get(self.fault, {})
+        if self.fault == "float64" and self.time == 0:
+            obs["x"] = np.zeros(2)
+        if self.fault == "black":
+            obs["x"] = np.abs(x).astype(np.float64)
+        if self.world is not None:
+            obs["x"] = self.world.astype(np.float32)
         if self.fault == "missing":
             del obs["room"]
         return obs
@@ -79,7 +99,7 @@ FAULTS = {
     "action space": (r"action space, got Tuple", r"MultiDiscrete\(\[2, 5\]\).*TransformAction"),
     "mask": (r"'action_mask' of shape \[2\]", "give the mask that shape"),
     "nan": ("'x' has NaN or infinite", "division or logarithm"),
-    "bounds": ("'x' reaches .* outside its space -1..1", "widen the bounds"),
+    "bounds": (r"'x' reaches \S+, outside its space -1\.\.1", "widen the bounds"),
     "shape": (r"'x' has shape \[1\], its space says \[2\]", "correct the space"),
     "dtype": ("'x' has dtype float64, its space says float32", r"astype\(np.float32\)"),
     "category": ("'room' is 7, not in Discrete", "correct the space"),
@@ -92,7 +112,14 @@ FAULTS = {
     "no info": ("info is NoneType", r"return \{\}"),
     "flags": ("terminated is int, not a bool", r"return bool\(terminated\)"),
     "seed": (r"two runs of seed 0 .* differ right after reset", "self.np_random"),
-    "endless": ("no episode ended within 60 steps", "--env.horizon"),
+    "endless": ("no episode ended within 60 steps", "--env.kwargs.max_episode_steps"),
+    "horizon": ("went on for 60 steps, beyond its declared horizon of 5", "TimeLimit"),
+    "nothing": ("the observation is None", "in the space"),
+    "float64": ("'x' has values beyond float32", "scale them down"),
+    "black": ("'x' has dtype float64, its space says uint8", r"\(255 \* it\)"),
+    "cut at random": (r"two runs of seed 0 .* differ after step", "self.np_random"),
+    "world": ("two environments made alike.* differ right after reset", "not in the constructor"),
+    "nested mask": ("outermost Dict, got x/action_mask", "move it there"),
     "slow": (r"a step takes 6\d ms", "--env.num-workers"),
     "raises": ("raised KeyError: 'nobody home'", "see where"),
     "old step": ("step.. returned 4 values", "shimmy"),
@@ -120,6 +147,73 @@ def test_a_sound_environment_has_no_problem_and_its_numbers_are_right() -> None:
     limited = examine(lambda: gym.wrappers.TimeLimit(Patient("endless"), 5), 20)
     assert limited.problems == [] and limited.spec.horizon == 5
     assert (limited.terminated, limited.truncated) == (0, 4)
+
+
+def test_one_fault_is_one_problem_however_often_it_happens() -> None:
+    for fault in ("bounds", "category", "nan reward", "nothing"):
+        problems = examine(lambda fault=fault: Patient(fault), 60).problems
+        assert len(problems) == 1, problems
+
+
+def test_flags_of_numpy_are_as_good_as_pythons() -> None:
+    class Numpy(Patient):
+        def step(self, action: Any) -> Any:
+            obs, reward, done, cut, info = super().step(action)
+            return obs, reward, np.bool_(done), np.bool_(cut), info
+
+    report = examine(Numpy, 30)
+    assert report.problems == [] and report.playable
+
+
+def test_what_cannot_be_made_is_a_clear_error() -> None:
+    def broken() -> Any:
+        raise KeyError("no such level")
+
+    class Bare(gym.Env[Any, Any]): ...
+
+    with pytest.raises(ValueError, match="got KeyError while it was made: 'no such level'"):
+        amago.check_env(broken)
+    with pytest.raises(ValueError, match="Bare to have observation_space and action_space"):
+        amago.check_env(Bare)
+    with pytest.raises(ValueError, match="a function that makes one, got int"):
+        amago.check_env(3)
+
+
+def test_a_horizon_that_is_not_kept_ends_collection_with_an_error() -> None:
+    vector = InProcessVector(lambda: Patient("horizon"), 2, 0)
+    vector.reset()
+    for _ in range(5):
+        vector.step(np.zeros(2, np.int64))
+    with pytest.raises(ValueError, match="declared horizon of 5 steps, got one that goes on"):
+        vector.step(np.zeros(2, np.int64))
+
+
+def test_the_remedy_for_an_unbounded_action_helps() -> None:
+    class Unbounded(Patient):
+        def __init__(self) -> None:
+            super().__init__()
+            self.action_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+
+    (problem,) = examine(Unbounded, 20).problems
+    assert "TransformAction(env, lambda a: a, gymnasium.spaces.Box(low, high, shape))" in (
+        problem.remedy
+    )
+    bounded = spaces.Box(-1.0, 1.0, (2,))
+    helped = examine(lambda: gym.wrappers.TransformAction(Unbounded(), lambda a: a, bounded), 20)
+    assert helped.problems == []
+
+
+def test_the_remedy_for_an_endless_episode_cuts_it_off_without_ending_it(capsys) -> None:
+    gym.register("Endless-v0", lambda: Patient("endless"))
+    try:
+        result = amago.check_env("Endless-v0", 60)
+        assert "--env.kwargs.max-episode-steps 1000" in str(result)
+        arguments = ("check-env", "Endless-v0", "--steps", "60", "--kwargs", "max_episode_steps=9")
+        code, out, _ = command(capsys, *arguments)
+    finally:
+        del gym.registry["Endless-v0"]
+    assert code == 0 and "0 terminated (no future), 6 truncated (bootstraps)" in out
+    assert "amago train gym --env.id Endless-v0 --env.kwargs.max_episode_steps 9" in out
 
 
 def test_infinity_in_an_unbounded_box_is_found_too() -> None:
@@ -198,8 +292,10 @@ def test_suggestions_fit_the_environment() -> None:
     report.step_seconds, report.reward_range = 0.01, (-500.0, 2.0)
     assert suggest(report)["env.num_workers"] == 2
     assert suggest(report)["agent.reward_scale"] == pytest.approx(0.02)
+    report.longest = 5000  # no update of seconds is suggested for long episodes
+    assert suggest(report)["replay.context_length"] == 128
     endless = examine(lambda: Patient("endless"), 60)
-    assert suggest(endless)["env.horizon"] == 1000
+    assert suggest(endless)["env.kwargs.max_episode_steps"] == 1000
     assert suggest(endless)["replay.context_length"] == 128
     assert check.SLOW_SECONDS == 0.05
 
@@ -208,6 +304,9 @@ def test_the_verb_says_it_all_and_fails_where_there_are_problems(capsys) -> None
     arguments = ("check-env", "amago/BitRecall-v0", "--steps", "60", "--kwargs", "bits=3")
     code, out, _ = command(capsys, *arguments)
     assert code == 0 and "multi-binary 3" in out and "no problem" in out
+    assert "amago train gym --env.id amago/BitRecall-v0 --env.kwargs.bits 3" in out
+    code, _, err = command(capsys, "check-env", "CartPole-v1", "--kwargs", "render_mode")
+    assert code == 2 and "--kwargs expects name=value" in err
     code, _, err = command(capsys, "check-env", "NoSuchEnv-v0")
     assert code == 2 and "no environment is called" in err
     gym.register("Patient-v0", lambda: Patient("nan"))

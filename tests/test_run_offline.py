@@ -83,10 +83,19 @@ def broken(key, change):
         (broken("observations/x", lambda v: v[:-1]), "expected 11 rows of observations for 8"),
         (broken("observations/x", lambda v: v[:, :1]), r"'x' of shape \[4, 2\]"),
         (broken("observations/x", lambda v: v * np.nan), "'x' is not finite; leave"),
-        (broken("observations/room", lambda v: v + 3), r"within its 4 ids, got .*another space"),
-        (broken("actions", lambda v: v + 1), r"(?s)action ids in 0\.\..*another action space"),
+        (broken("observations/room", lambda v: v + 3), r"'room'.*within Discrete.*another space"),
+        (broken("observations/room", lambda v: 0 * v + 256), r"'room'.*within Discrete.*got 256"),
+        (broken("observations/room", lambda v: v + 0.5), r"'room': expected whole numbers.*got"),
+        (broken("observations/room", lambda v: v.astype(str)), r"'room': expected numbers.*got <U"),
+        (broken("observations/x", lambda v: v + 50), r"'x': expected values within Box.*got"),
+        (broken("actions", lambda v: v + 1), r"actions: expected values within Multi.*got \d"),
+        (broken("actions", lambda v: 0.9 * v), r"actions: expected whole numbers.*got \d\.\d"),
+        (broken("actions", lambda v: v[:-1]), "expected 8 actions, one per reward, got 7"),
+        (broken("terminations", lambda v: v[:-1]), r"d\.npz: expected 8 flags as terminations"),
+        (broken("truncations", lambda v: v[:, None]), r"flags as truncations.*shape \[8, 1\]"),
+        (broken("rewards", lambda v: v[0]), r"one reward per step, got an array of shape \[\]"),
         (broken("actions", lambda v: v[:, 0]), r"actions of shape \[3, 2\] for 3 rewards"),
-        (broken("rewards", lambda v: v * np.inf), "actions or rewards are not finite"),
+        (broken("rewards", lambda v: v * np.inf), "rewards are not finite"),
         ({"actions": np.zeros(3), "rewards": np.zeros(3)}, "terminations missing"),
     ],
 )
@@ -104,8 +113,37 @@ def test_vectors_outside_a_box_are_refused_and_its_edges_are_not(tmp_path):
     got = list(read_npz(tmp_path / "d.npz", importer(box)))
     assert got[0].prev_action[1].tolist() == [1.0, 1.0]
     np.savez(tmp_path / "d.npz", **{**data, "actions": np.full((8, 2), 2.5)})
-    with pytest.raises(ValueError, match=r"(?s)within .*another action space"):
+    with pytest.raises(ValueError, match=r"within Box.*another space"):
         list(read_npz(tmp_path / "d.npz", importer(box)))
+
+
+@pytest.mark.parametrize(
+    ("space", "good", "bad", "message"),
+    [
+        (spaces.Box(0, 255, (16, 16), np.uint8), np.full((16, 16), 7), np.full((16, 16), 0.5),
+         "whole numbers.*scale 0..1 to 0..255"),
+        (spaces.Box(0, 255, (16, 16), np.uint8), np.full((16, 16), 7), np.full((16, 16), 300),
+         "within Box.*got 300"),
+        (spaces.Box(np.float32([0, -5]), np.float32([1, 5])), np.array([1, -5]),
+         np.array([2, -5]), "within Box.*got 2"),
+        (spaces.Box(-9, 9, (1,), np.int32), np.array([3]), np.array([0.7]), "whole numbers.*0.7"),
+        (spaces.MultiDiscrete([2, 9]), np.array([1, 8]), np.array([5, 0]), "within Multi.*got 5"),
+        (spaces.MultiDiscrete([3, 3], start=[0, 10]), np.array([2, 12]), np.array([2, 2]),
+         "within Multi.*got 2"),
+        (spaces.MultiBinary(3), np.array([1, 0, 1]), np.array([7, 0, 0]), "got 7"),
+        (spaces.Text(4), np.array("ab"), np.array(3), "expected texts, got int64"),
+    ],
+)  # fmt: skip
+def test_every_kind_of_space_is_checked_value_by_value(space, good, bad, message):
+    whole = Importer(ObsConverter(space), ActionConverter(spaces.Discrete(2)))
+    for value, wrong in ((good, False), (bad, True)):
+        rows = {"observation": np.stack([value] * 3)}
+        episode = (rows, np.array([0, 1]), np.array([1.0, 2.0]), True, "episode 7")
+        if wrong:
+            with pytest.raises(ValueError, match=f"episode 7: observation.*{message}"):
+                whole.episode(*episode)
+        else:
+            assert whole.episode(*episode).num_steps == 2
 
 
 def test_missing_observations_and_other_files_are_refused(tmp_path):
@@ -114,6 +152,14 @@ def test_missing_observations_and_other_files_are_refused(tmp_path):
     np.savez(tmp_path / "d.npz", **data)
     with pytest.raises(ValueError, match=r"expected observations \['room', 'x'\], got \['room'\]"):
         list(read_npz(tmp_path / "d.npz", importer()))
+    whole, *_ = arrays(after=True)
+    del whole["next_observations/x"]
+    np.savez(tmp_path / "d.npz", **whole)
+    with pytest.raises(ValueError, match=r"next_observations of \['room', 'x'\].*got \['room'\]"):
+        list(read_npz(tmp_path / "d.npz", importer()))
+    np.save(tmp_path / "d.npy", np.zeros(3))
+    with pytest.raises(ValueError, match=r"not an \.npz file.*one array without a name"):
+        list(read_npz(tmp_path / "d.npy", importer()))
     (tmp_path / "e.npz").write_text("hello")
     with pytest.raises(ValueError, match=r"not an \.npz file"):
         list(read_npz(tmp_path / "e.npz", importer()))
@@ -143,7 +189,8 @@ def test_minari_data_sets_are_read_by_name_and_by_folder(tmp_path, monkeypatch):
         "amago/small-v0", episodes, observation_space=OBS, action_space=ACTION,
         algorithm_name="none", author="amago", author_email="none", code_permalink="none",
     )  # fmt: skip
-    for source in ("amago/small-v0", str(tmp_path / "amago" / "small-v0")):
+    folder = tmp_path / "amago" / "small-v0"
+    for source in ("amago/small-v0", str(folder), str(folder / "data" / "main_data.hdf5")):
         cut, ended = read_minari(source, importer())
         assert cut.prev_reward.tolist() == [0.0, 0.5, 1.0] and not cut.terminal.any()
         assert ended.terminal.tolist() == [False, False, True]
@@ -216,3 +263,7 @@ def test_the_command_imports_npz_into_a_new_run(tmp_path: Path, capsys) -> None:
     assert code == 0 and "3 trajectories" in out
     code, _, err = command(capsys, *arguments, "--set", "env.id=Acrobot-v1")
     assert code == 2 and "--set is for new runs" in err
+    other = (*arguments[:-1], tmp_path / "other")
+    code, _, err = command(capsys, *other, "--set", "env.id=Acrobot-v1")
+    assert code == 2 and "of shape [9, 6]" in err
+    assert not (tmp_path / "other").exists()  # so that the corrected command can make it

@@ -38,6 +38,8 @@ leaf_spaces = st.one_of(
     st.builds(lambda n, s: spaces.Discrete(n, start=s), INT(1, 300), INT(-5, 5)),
     st.builds(lambda v: spaces.MultiDiscrete(v), st.lists(INT(1, 20), min_size=1, max_size=4)),
     st.builds(lambda v: spaces.MultiDiscrete(v), st.sampled_from([[[2, 9], [3, 4]], [[5]]])),
+    st.just(spaces.MultiDiscrete([3, 4], start=[0, 10])),
+    st.just(spaces.Box(np.float32([-1, 0]), np.float32([0, 50]))),
     st.builds(lambda n: spaces.MultiBinary(n), st.sampled_from([1, 3, (2, 2)])),
     st.builds(
         lambda s, d: spaces.Box(-2.0, 3.0, s, d),
@@ -63,6 +65,8 @@ action_spaces = st.one_of(
         st.lists(INT(1, 11), min_size=1, max_size=4), INT(-2, 2),
     ),
     st.just(spaces.MultiDiscrete([[2, 3], [4, 1]])),
+    st.just(spaces.MultiDiscrete([3, 2], start=[-4, 10])),
+    st.just(spaces.Box(np.float32([-1, 0]), np.float32([0, 50]))),
     st.builds(lambda n: spaces.MultiBinary(n), st.sampled_from([1, 4, (2, 3)])),
     st.builds(
         lambda low, width, shape, dtype: spaces.Box(low, low + width, shape, dtype),
@@ -189,59 +193,50 @@ def test_the_widest_bounds_of_a_box_are_reached_without_overflow(dtype):
     assert all(space.contains(x) for x in (low, middle, high))
 
 
-def masked_policies(kind):
-    task = MaskedRecall()
-    vector = NativeVector(task, 500, 0)
-    if kind == "random":
-        return task, vector, RandomPolicy(vector.spec, 0)
-    torch.manual_seed(0)
-    agent = Agent(vector.spec, tiny_config(memory="gru"))
-    return task, vector, AgentPolicy(agent, seed=0)
-
-
-@pytest.mark.parametrize("kind", ["random", "sampled"])
-def test_no_masked_action_in_a_hundred_thousand_steps_with_exploration(kind):
-    task, vector, policy = masked_policies(kind)
-    noise = Exploration(
+def masked_noise(vector, anneal_steps):
+    return Exploration(
         ExplorationSettings(),
         vector.spec,
-        num_lanes=500,
-        anneal_steps=200,
+        num_lanes=vector.num_lanes,
+        anneal_steps=anneal_steps,
         rollout_steps=16,
         seed=0,
     )
-    rows, state, steps = vector.reset(), policy.initial_state(500), 0
+
+
+def test_random_play_and_its_noise_obey_masks_for_a_hundred_thousand_steps():
+    task = MaskedRecall()
+    vector = NativeVector(task, 500, 0)
+    policy, noise = RandomPolicy(vector.spec, 0), masked_noise(vector, 200)
+    rows, state = vector.reset(), policy.initial_state(500)
     explored = 0
-    while steps < 100_000:
+    for _ in range(200):
         chosen, state = policy.act(rows, state)
         action = noise(rows, chosen)
         explored += int((action != chosen).any(1).sum())
         rows = vector.step(action).rows
-        steps += 500
     assert int(task.disobeyed.sum()) == 0
     assert explored > 5_000  # noise was at work, and obeyed too
 
 
-def test_masks_hold_through_training_with_exploration(tmp_path):
+def test_no_masked_action_in_a_hundred_thousand_steps_of_training_with_exploration(tmp_path):
     """Collect and learn in turn, as a run does, on one masked environment."""
     task = MaskedRecall()
-    vector = NativeVector(task, 250, 0)
+    vector = NativeVector(task, 500, 0)
     torch.manual_seed(0)
-    config = tiny_config(memory="gru")
+    config = tiny_config(memory="transformer")
     learner = Learner(Agent(vector.spec, config), config.agent, config.optim)
-    noise = Exploration(
-        ExplorationSettings(), vector.spec, num_lanes=250, anneal_steps=60, rollout_steps=16, seed=0
-    )
-    store = TrajectoryStore(tmp_path, vector.spec, 2000, (0, 0))
+    noise = masked_noise(vector, 150)
     taken = 0
-    for epoch in range(5):
-        noise.begin(epoch)
-        _, steps = collect(vector, AgentPolicy(learner.agent, seed=epoch), noise, 16, store.append)
-        taken += steps
-        for batch in Sampler(store, 4, 16, 0).batches(2 * epoch, 2 * epoch + 2):
-            learner.step(batch)
-    store.close()
-    assert taken == 20_000 and learner.updates == 10 and learner.skipped == 0
+    with TrajectoryStore(tmp_path, vector.spec, 2000, (0, 0)) as store:
+        for epoch in range(13):
+            noise.begin(epoch)
+            policy = AgentPolicy(learner.agent, seed=epoch)
+            _, steps = collect(vector, policy, noise, 16, store.append)
+            taken += steps
+            for batch in Sampler(store, 8, 16, 0).batches(4 * epoch, 4 * epoch + 4):
+                learner.step(batch)
+    assert taken == 104_000 and learner.updates == 52 and learner.skipped == 0
     assert int(task.disobeyed.sum()) == 0
 
 

@@ -184,7 +184,7 @@ def test_an_environment_that_popgym_does_not_have_is_refused():
         PopGym("RepeatNothingEasy")
     with pytest.raises(ValueError, match=r"popgym/RepeatFirstEasy"):
         make_vector(EnvSettings(id="popgym/RepeatFirst"), seed=0, num_lanes=1)
-    with pytest.raises(ValueError, match="has no argument 'k'; it accepts none"):
+    with pytest.raises(ValueError, match="has no argument 'k'; it accepts max_episode_steps"):
         make_vector(EnvSettings(id="RepeatFirstEasy", kwargs={"k": 2}), seed=0, num_lanes=1)
 
 

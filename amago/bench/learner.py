@@ -9,7 +9,7 @@ from typing import Any
 from amago.bench import matmul
 from amago.bench.conditions import Bench
 from amago.bench.flops import update_flops
-from amago.bench.processes import in_child, limit_memory, peak_bytes
+from amago.bench.processes import in_child, limit_memory
 from amago.bench.results import Result, Target, duration, rate
 from amago.bench.synthetic import (
     Size,
@@ -20,7 +20,7 @@ from amago.bench.synthetic import (
     uniform_lengths,
 )
 from amago.bench.timing import Effort, Timing, interleave
-from amago.training.process import prepare_process
+from amago.training.process import peak_bytes, prepare_process
 
 GB = 1e9
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from amago.bench.conditions import SOURCE
+from amago.training.process import kibibytes
 
-_STATUS = Path("/proc/self/status")
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -41,33 +41,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def peak_bytes() -> int:
-    """Most memory that this process ever had resident.
-
-    Not getrusage's number, which on Linux starts at what the parent had when it forked.
-    """
-    if _STATUS.exists():
-        return memory_of_process()["VmHWM"]
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else used * 1024
-
-
-def memory_of_process() -> dict[str, int]:
-    """Bytes now resident, by kind: VmRSS = RssAnon (its own) + RssFile (mapped files) + ...; and
-    VmHWM, the peak of VmRSS."""
-    return _kibibytes(_STATUS)
-
-
 def limit_memory(limit_bytes: float) -> float:
     """Let allocations fail beyond this, or beyond most of what the machine has left: a process that
     asks for too much must not take others down. Returns the limit."""
     if _MEMINFO.exists():
-        limit_bytes = min(limit_bytes, 0.9 * _kibibytes(_MEMINFO)["MemAvailable"])
+        limit_bytes = min(limit_bytes, 0.9 * kibibytes(_MEMINFO)["MemAvailable"])
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (int(limit_bytes), hard))
     return limit_bytes
-
-
-def _kibibytes(path: Path) -> dict[str, int]:
-    rows = (line.split() for line in path.read_text().splitlines())
-    return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows if row[-1] == "kB"}

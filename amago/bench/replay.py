@@ -12,12 +12,13 @@ import numpy as np
 
 from amago.bench.conditions import Bench
 from amago.bench.learner import LONG, MEDIUM
-from amago.bench.processes import in_child, memory_of_process
+from amago.bench.processes import in_child
 from amago.bench.results import Result, Target, duration
 from amago.bench.synthetic import Size, make_batch, make_learner, random_trajectory, spec_of
 from amago.bench.timing import interleave
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
+from amago.training.process import memory_of_process
 
 NUM_TRAJECTORIES, NUM_STEPS = 20_000, 500
 MOST_OF_LEARNING = 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print(amago.__version__)
         sys.exit(0)
+    sys.path.append(os.getcwd())  # for --env.id my_module:MyEnv-v0, as with `python -m`
     verb = VERBS.get(arguments[0])
     if verb is None:
         fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")

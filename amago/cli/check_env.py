@@ -32,6 +32,9 @@ def check_env(arguments: Sequence[str]) -> int:
 
     if options.steps < 1:
         raise ValueError(f"--steps must be at least 1, got {options.steps}")
+    unclear = [assignment for assignment in options.kwargs if "=" not in assignment]
+    if unclear:
+        raise ValueError(f"--kwargs expects name=value, got {unclear[0]!r}; for example bits=3")
     pairs = [assignment.partition("=") for assignment in options.kwargs]
     kwargs = {name: literal(value) for name, _, value in pairs}
     check = api.check_env(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,12 @@ def import_data(arguments: Sequence[str]) -> int:
         create(options.run, config, options.seed, preset=options.preset).close()
     elif options.set:
         raise ValueError(f"{options.run} exists already: --set is for new runs; leave it out")
-    trajectories, steps = import_into(options.run, options.kind, options.sources)
+    try:
+        trajectories, steps = import_into(options.run, options.kind, options.sources)
+    except BaseException:
+        if made:  # so that the corrected command finds no run in its way
+            shutil.rmtree(options.run)
+        raise
     print(f"{trajectories} trajectories, {steps} steps imported into {options.run}")
     print(f"train with: amago resume {options.run}")
     return 0

@@ -19,9 +19,13 @@ from amago.types import ACTION_MASK, EnvSpec
 
 SLOW_SECONDS = 0.05
 """A step that takes longer than this on average is a problem."""
+MOST_SECONDS = 60.0
+"""Random play ends after so many seconds of steps, however few they were."""
 REPLAYED_STEPS = 200
 """Steps that are played twice with one seed."""
 EXTREME_REWARD = 1e6
+_FAILED = object()
+"""In place of an observation where reset() gave none."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,19 @@ class EnvReport:
     playable: bool = False
     """Random play came to its end without an error of the interface."""
     problems: list[Problem] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
 
-    def add(self, what: str, remedy: str) -> None:
-        """Note a problem, once."""
-        problem = Problem(what, remedy)
-        if problem not in self.problems:
-            self.problems.append(problem)
+    def add(self, what: str, remedy: str, kind: str | None = None) -> None:
+        """Note a problem, the first of its kind only; without a kind, one of these words."""
+        kind = kind or what
+        if kind not in self._known:
+            self._known.add(kind)
+            self.problems.append(Problem(what, remedy))
 
 
 def examine(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -> EnvReport:
     """Play at random for so many steps, then again from the same seed."""
-    env = checked_env(make_env())
+    env = made(make_env)
     report = EnvReport(name_of(env))
     try:
         _check_wrappers(env, report)
@@ -69,16 +75,40 @@ def examine(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -
             try:
                 _play(env, report, num_steps, seed)
                 if report.playable:
-                    _play_twice(env, report, seed)
+                    _play_twice(env, make_env, report, seed)
             except Exception as error:
+                explained = report.playable and bool(report.problems)
                 report.playable = False
-                report.add(
-                    f"the environment raised {type(error).__name__}: {error}",
-                    f"reset(seed={seed}) and play random actions of its action_space to see where",
-                )
+                if not explained:
+                    report.add(
+                        f"the environment raised {type(error).__name__}: {error}",
+                        f"reset(seed={seed}) and play random actions of its action_space to see "
+                        "where",
+                    )
     finally:
         env.close()
     return report
+
+
+def made(make_env: Callable[[], Env]) -> Env:
+    """An environment with spaces, or a ValueError that says why there is none."""
+    try:
+        env = make_env()
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"expected an environment, got {type(error).__name__} while it was made: {error}; "
+            "call its constructor with the same arguments to see where"
+        ) from error
+    env = checked_env(env)
+    missing = [name for name in ("observation_space", "action_space") if not hasattr(env, name)]
+    if missing:
+        raise ValueError(
+            f"expected {name_of(env)} to have {' and '.join(missing)}, got none; "
+            "set both in its constructor"
+        )
+    return env
 
 
 def _check_wrappers(env: Env, report: EnvReport) -> None:
@@ -114,8 +144,10 @@ def _play(env: Env, report: EnvReport, num_steps: int, seed: int) -> None:
     last_info: Any = None
     obs = _reset(env, report, seed)
     for _ in range(num_steps):
-        if obs is None:
+        if obs is _FAILED:
             return
+        if spent > MOST_SECONDS:
+            break
         _check_obs(env, obs, report)
         begin = time.perf_counter()
         outcome = env.step(random_action(env, obs, rng))
@@ -165,14 +197,29 @@ def _play(env: Env, report: EnvReport, num_steps: int, seed: int) -> None:
     report.step_seconds = spent / max(report.steps, 1)
     report.playable = True
     _judge_play(report)
+    if rewards and all(reward == 0.0 for reward in rewards):
+        report.add(
+            f"random play earned nothing in {report.steps} steps",
+            "check that a reward can be reached at all; if it is only rare, look with more "
+            "--steps, shorten the task, or import demonstrations (amago import)",
+        )
 
 
 def _judge_play(report: EnvReport) -> None:
     assert report.spec is not None
-    if not report.episodes and report.spec.horizon is None:
+    horizon = report.spec.horizon
+    if not report.episodes and horizon is None:
         report.add(
             f"no episode ended within {report.steps} steps, and no horizon is declared",
-            "limit it with --env.horizon STEPS, or wrap it in gymnasium.wrappers.TimeLimit",
+            "cut it off with --env.kwargs.max_episode_steps 1000, or wrap it in "
+            "gymnasium.wrappers.TimeLimit (cut off is not over: learning looks beyond)",
+        )
+    if horizon is not None and report.longest > horizon:
+        report.add(
+            f"an episode went on for {report.longest} steps, beyond its declared horizon of "
+            f"{horizon}",
+            "return truncated=True there, wrap it in gymnasium.wrappers.TimeLimit, or declare "
+            "the true horizon",
         )
     if report.step_seconds > SLOW_SECONDS:
         report.add(
@@ -186,12 +233,6 @@ def _judge_play(report: EnvReport) -> None:
             f"rewards reach {low:g}..{high:g}",
             "scale them with gymnasium.wrappers.TransformReward, or lower --agent.reward-scale",
         )
-    if low == high == 0.0:
-        report.add(
-            f"random play earned nothing in {report.steps} steps",
-            "check that a reward can be reached at all; if it is only rare, look with more "
-            "--steps, shorten the task, or import demonstrations (amago import)",
-        )
 
 
 def _reset(env: Env, report: EnvReport, seed: int | None) -> Any:
@@ -201,7 +242,7 @@ def _reset(env: Env, report: EnvReport, seed: int | None) -> Any:
             f"reset() returned {type(outcome).__name__} instead of (obs, info)",
             "return a pair; old Gym environments are converted by shimmy",
         )
-        return None
+        return _FAILED
     return outcome[0]
 
 
@@ -213,14 +254,15 @@ def _check_reward(reward: Any, report: EnvReport) -> float:
         return math.nan
     if not math.isfinite(value):
         report.add(
-            f"a reward is {value}", "find the division or logarithm that makes it; clip its input"
-        )
+            f"a reward is {value}", "find the division or logarithm that makes it; clip its input",
+            "reward not finite",
+        )  # fmt: skip
     return value
 
 
 def _check_obs(env: Env, obs: Any, report: EnvReport) -> None:
-    for what, remedy in findings(env, obs):
-        report.add(what, remedy)
+    for what, remedy, kind in findings(env, obs):
+        report.add(what, remedy, kind)
 
 
 def random_action(env: Env, obs: Any, rng: np.random.Generator) -> Any:
@@ -230,6 +272,8 @@ def random_action(env: Env, obs: Any, rng: np.random.Generator) -> Any:
     if not isinstance(obs, dict) or ACTION_MASK not in obs:
         return space.sample()
     mask = np.asarray(obs[ACTION_MASK]).astype(np.int8).reshape(-1)
+    if mask.shape != (ActionConverter(space).spec.size,):
+        return space.sample()
     if isinstance(space, gym.spaces.Discrete):
         return space.sample(mask if mask.any() else None)
     assert isinstance(space, gym.spaces.MultiDiscrete)
@@ -239,19 +283,35 @@ def random_action(env: Env, obs: Any, rng: np.random.Generator) -> Any:
     return shaped.astype(space.dtype)
 
 
-def _play_twice(env: Env, report: EnvReport, seed: int) -> None:
-    """One seed and one sequence of actions must give one sequence of observations."""
-    first = _trace(env, seed)
-    second = _trace(env, seed)
-    for number, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
+def _play_twice(env: Env, make_env: Callable[[], Env], report: EnvReport, seed: int) -> None:
+    """One seed and one sequence of actions must give one sequence of observations, in this
+    environment and in another one made alike."""
+    first, again = _trace(env, seed), _trace(env, seed)
+    _compare(
+        first, again, report, f"two runs of seed {seed} with the same actions",
+        "draw all randomness from self.np_random, which reset(seed=...) seeds (call "
+        "super().reset(seed=seed) first), and reset every variable of the last episode",
+    )  # fmt: skip
+    other = make_env()
+    if other is env:
+        return
+    try:
+        _compare(
+            first, _trace(other, seed), report,
+            f"two environments made alike, with the same actions and seed {seed},",
+            "draw the world in reset(), from self.np_random, not in the constructor",
+        )  # fmt: skip
+    finally:
+        other.close()
+
+
+def _compare(
+    one: list[bytes], other: list[bytes], report: EnvReport, what: str, remedy: str
+) -> None:
+    for number in range(max(len(one), len(other))):
+        if one[number : number + 1] != other[number : number + 1]:
             when = "right after reset" if number == 0 else f"after step {number}"
-            report.add(
-                f"two runs of seed {seed} with the same actions differ {when}",
-                "draw all randomness from self.np_random, which reset(seed=...) seeds (call "
-                "super().reset(seed=seed) first), and reset every variable of the last episode",
-            )
-            return
+            return report.add(f"{what} differ {when}", remedy, "unseeded")
 
 
 def _trace(env: Env, seed: int) -> list[bytes]:
@@ -260,7 +320,8 @@ def _trace(env: Env, seed: int) -> list[bytes]:
     found = [_bytes(env, obs)]
     for _ in range(REPLAYED_STEPS):
         obs, reward, terminated, truncated, _ = env.step(random_action(env, obs, rng))
-        found.append(_bytes(env, obs) + np.float64(reward).tobytes() + bytes([terminated]))
+        ends = bytes([bool(terminated), bool(truncated)])
+        found.append(_bytes(env, obs) + np.float64(reward).tobytes() + ends)
         if terminated or truncated:
             break
     return found

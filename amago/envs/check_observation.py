@@ -17,10 +17,18 @@ NOT_FINITE: Finding = (
     "has NaN or infinite values",
     "find the division or logarithm that makes them; clip its input",
 )
+TOO_LARGE: Finding = (
+    "has values beyond float32, which networks compute in",
+    "scale them down, or take their logarithm",
+)
 
 
-def findings(env: Env, obs: Any) -> Iterator[Finding]:
-    """Every array of an observation that is not in its space, or not finite."""
+def findings(env: Env, obs: Any) -> Iterator[tuple[str, str, str]]:
+    """Every array of an observation that is not in its space, or not finite: what is wrong,
+    what to do about it, and what kind of problem it is, whatever the values."""
+    if obs is None:
+        yield "the observation is None", "return one that is in the space", "none"
+        return
     for path, space in walk(env.observation_space, ()):
         name = "/".join(map(str, path)) or "observation"
         try:
@@ -29,11 +37,13 @@ def findings(env: Env, obs: Any) -> Iterator[Finding]:
             yield (
                 f"observation {name!r} is missing",
                 "return every entry that the space declares",
+                f"{name} missing",
             )
             continue
         wrong = _wrong(part, space)
         if wrong is not None:
-            yield f"observation {name!r} {wrong[0]}", wrong[1]
+            what, remedy = wrong
+            yield f"observation {name!r} {what}", remedy, f"{name}: {remedy}"
 
 
 def at_path(obs: Any, path: tuple[Any, ...]) -> Any:
@@ -47,29 +57,36 @@ def _wrong(part: Any, space: gym.Space[Any]) -> Finding | None:
     if not space.contains(part):
         return _why_outside(part, space)
     # An unbounded Box contains infinity.
-    real = isinstance(space, gym.spaces.Box) and np.dtype(space.dtype).kind == "f"
-    return NOT_FINITE if real and not np.isfinite(part).all() else None
+    if isinstance(space, gym.spaces.Box) and np.dtype(space.dtype).kind == "f":
+        if not np.isfinite(part).all():
+            return NOT_FINITE
+        if np.abs(part).max(initial=0.0) > np.finfo(np.float32).max:
+            return TOO_LARGE
+    return None
 
 
 def _why_outside(part: Any, space: gym.Space[Any]) -> Finding:
     array = np.asarray(part)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         return NOT_FINITE
-    if isinstance(space, gym.spaces.Box):
+    if isinstance(space, gym.spaces.Box) and array.dtype.kind in "biuf":
         if array.shape != space.shape:
             return (
                 f"has shape {list(array.shape)}, its space says {list(space.shape)}",
                 "correct the space, or reshape what is returned",
             )
         if not np.can_cast(array.dtype, np.dtype(space.dtype)):
+            unit = array.dtype.kind == "f" and space.dtype == np.uint8 and array.max() <= 1.0
+            scaled = "(255 * it)" if unit else "it"
             return (
                 f"has dtype {array.dtype}, its space says {space.dtype}",
-                f"return it with .astype(np.{space.dtype})",
+                f"return {scaled} with .astype(np.{space.dtype})",
             )
-        if (array < space.low).any() or (array > space.high).any():
+        outside = (array < space.low) | (array > space.high)
+        if outside.any():
+            low, high = space.low[outside][0], space.high[outside][0]
             return (
-                f"reaches {array.min():g}..{array.max():g}, outside its space "
-                f"{np.min(space.low):g}..{np.max(space.high):g}",
+                f"reaches {array[outside][0]:g}, outside its space {low:g}..{high:g}",
                 "widen the bounds of the Box, or clip the values",
             )
     return f"is {part!r:.80}, not in {space}", "correct the space, or what is returned"

@@ -28,6 +28,8 @@ from amago.envs.workers import WorkerVector
 from amago.types import EnvSpec, VectorEnv
 
 MakeEnv = Callable[[], Env]
+TIME_LIMIT = "max_episode_steps"
+"""An argument of gymnasium.make itself."""
 
 # Their horizon is the end of a rollout, not of one trial of it.
 _ROLLOUT_HORIZON = frozenset(
@@ -215,11 +217,11 @@ def _check_arguments(
         return
     if env_id in ENTRY_POINTS:
         parameters = {key: value for key, value in parameters.items() if key not in fixed}
-    unknown = sorted(set(kwargs) - set(parameters))
+    unknown = sorted(set(kwargs) - set(parameters) - {TIME_LIMIT})
     if unknown:
         raise ValueError(
             f"{env_id} has no argument {', '.join(map(repr, unknown))}; "
-            f"it accepts {', '.join(parameters) or 'none'}"
+            f"it accepts {', '.join([*parameters, TIME_LIMIT])}"
         )
 
 

@@ -20,6 +20,7 @@ class ObsConverter:
 
     def __init__(self, space: Space[Any]) -> None:
         self._leaves: dict[str, Leaf] = {}
+        self.spaces: dict[str, Space[Any]] = {}
         for path, leaf_space in walk(space, ()):
             key = "/".join(str(part) for part in path) or BARE_KEY
             if key in self._leaves:
@@ -28,6 +29,7 @@ class ObsConverter:
                     f"joined by '/'; rename one of them in {space}"
                 )
             self._leaves[key] = leaf_of(key, path, leaf_space)
+            self.spaces[key] = leaf_space
         if not self._leaves:
             raise ValueError(
                 f"expected an observation with at least one array, got the empty space {space}; "
@@ -134,7 +136,8 @@ def _action_spec(space: Space[Any]) -> ActionSpec:
             return ActionSpec("continuous", int(np.prod(space.shape)))
         raise ValueError(
             f"expected a Box action space of at least one number, each with finite bounds, "
-            f"got {space}; bound it with gymnasium.wrappers.RescaleAction or ClipAction"
+            f"got {space}; bound it with gymnasium.wrappers.TransformAction(env, lambda a: a, "
+            "gymnasium.spaces.Box(low, high, shape))"
         )
     raise ValueError(
         "expected a Discrete, MultiDiscrete, MultiBinary or bounded Box action space, got "
@@ -153,6 +156,8 @@ def _alternative(space: Space[Any]) -> str:
     if parts and all(isinstance(part, spaces.Box) for part in parts):
         count = sum(int(np.prod(part.shape or ())) for part in parts)
         return f"offer one Box of {count} numbers instead"
+    if not any(isinstance(part, spaces.Box) for part in parts):
+        return "offer one MultiDiscrete with a dimension per choice instead,"
     return (
         "discrete and continuous parts do not mix: offer one MultiDiscrete, with the continuous "
         "parts cut into steps,"
@@ -166,6 +171,12 @@ def check_action_mask(obs: dict[str, ObsSpec], action: ActionSpec) -> None:
         raise ValueError(
             f"expected {ACTION_MASK!r} to be one array of flags, got {', '.join(nested)}; "
             "concatenate the flags of all dimensions"
+        )
+    deeper = [key for key in obs if key.endswith(f"/{ACTION_MASK}")]
+    if deeper:
+        raise ValueError(
+            f"expected {ACTION_MASK!r} as an entry of the outermost Dict, got {', '.join(deeper)}; "
+            "move it there, or rename it if it is no mask"
         )
     if ACTION_MASK not in obs:
         return

@@ -19,6 +19,8 @@ from amago.nets.layers import symexp, symlog
 
 SMOOTHING = 0.75
 """HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
+LEAST_SHARE = 0.1
+"""A bin that gets less than this share of an even distribution counts as empty when read."""
 
 
 class ReturnBins(nn.Module):
@@ -46,7 +48,7 @@ class ReturnBins(nn.Module):
             # A smoothed target spreads over bins whose returns grow exponentially: read with
             # the centres themselves it would come out too large, and bootstrapping would
             # compound that. These values make every centre come out as it went in.
-            self.values = torch.linalg.solve(self.encode(self.values), self.values)
+            self.values = torch.linalg.solve(self._kept(self.encode(self.values)), self.values)
 
     def encode(self, target: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows K"]:
         """Probabilities of the bins; returns beyond the limits count as the limits."""
@@ -67,7 +69,14 @@ class ReturnBins(nn.Module):
 
     def decode(self, logits: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows"]:
         """The mean return of a distribution."""
-        return torch.softmax(logits, -1) @ self.values.to(logits.dtype)
+        return self._kept(torch.softmax(logits, -1)) @ self.values.to(logits.dtype)
+
+    def _kept(self, probabilities: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
+        """Without the faint remains in bins that were never a target: the outer ones stand for
+        returns so large that a ten-thousandth there would drown the small returns, and
+        bootstrapping would feed on it."""
+        kept = probabilities * (probabilities > LEAST_SHARE / self.count)
+        return kept / kept.sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True)

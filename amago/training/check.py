@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,13 +23,15 @@ from amago.replay.collate import collate
 from amago.replay.window import cut
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
+from amago.training.process import forget_peak, peak_bytes
 from amago.training.seeding import seed_torch
 from amago.types import Array, ObsSpec, Timestep, Trajectory, max_goals
 
 TOLERANCE = 1e-4
 """Largest difference between acting and training states, in float32."""
 DEFAULT_CONTEXT = 128
-MAX_SUGGESTED_CONTEXT = 512
+"""Suggested for episodes that are longer, or never ended: an update that takes a fraction of a
+second. More context is for those who know that it is needed."""
 TIMED_UPDATES = 3
 
 
@@ -38,7 +39,8 @@ TIMED_UPDATES = 3
 class Forecast:
     """What a run with the suggested settings needs."""
 
-    name: str
+    launch: str
+    """What starts training, but for the settings."""
     settings: dict[str, Any]
     """Changes to the gym preset, by dotted name."""
     context_length: int
@@ -47,23 +49,31 @@ class Forecast:
     replay_bytes: int
     """On disk, with the replay full."""
     update_seconds: float
+    total_seconds: float
+    """Of all updates that the gym preset makes."""
     peak_bytes: int
-    """Memory of this process after a few updates."""
+    """Most memory that this process held while it acted and updated."""
     acting_error: float
     """Largest difference between states while acting and while training."""
 
     def lines(self) -> list[tuple[str, str]]:
-        changes = " ".join(
-            f"--{key.replace('_', '-')} {value}" for key, value in self.settings.items()
-        )
         return [
             ("disk", f"{_size(self.trajectory_bytes)} per trajectory, {_size(self.replay_bytes)} "
                      "for a full replay"),
             ("update", f"{self.update_seconds:.3g} s at context length {self.context_length}, "
-                       f"{_size(self.peak_bytes)} of memory"),
+                       f"{_size(self.peak_bytes)} of memory; {self.total_seconds / 60:.3g} minutes "
+                       "for all of the gym preset's"),
             ("acting", f"equals training to {self.acting_error:.1g}"),
-            ("suggested", f"amago train gym --env.id {self.name} {changes}"),
+            ("suggested", command(self.launch, self.settings)),
         ]  # fmt: skip
+
+
+def command(launch: str, settings: dict[str, Any]) -> str:
+    """How to start training with some settings: on the command line, or from Python."""
+    if launch.startswith("amago train"):
+        flags = [f"--{key.replace('_', '-')} {value}" for key, value in settings.items()]
+        return " ".join([launch, *flags])
+    return f"amago.train(amago.config.override(amago.preset('gym'), {settings}), {launch})"
 
 
 @dataclass(frozen=True)
@@ -87,19 +97,30 @@ class Check:
         return "\n".join([self.report.name, *text, heading, *problems])
 
 
-def check(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -> Check:
+def check(
+    make_env: Callable[[], Env],
+    num_steps: int = 1000,
+    seed: int = 0,
+    launch: str = "env=make_env",
+) -> Check:
     """Examine an environment; where it can be played at all, forecast training on it."""
     report = examine(make_env, num_steps, seed)
     if report.spec is None or not report.playable:
         return Check(report, None)
     try:
-        forecast = _forecast(make_env, report, seed)
+        forecast = _forecast(make_env, report, seed, launch)
     except Exception:
         if not report.problems:
             raise
         return Check(report, None)  # the problems found already explain it
-    unexplained = not (report.problems and math.isnan(forecast.acting_error))
-    if unexplained and not forecast.acting_error <= TOLERANCE:
+    if forecast is None or math.isnan(forecast.acting_error):
+        if not report.problems:
+            report.add(
+                "values that are not finite came out of the network, though none went in",
+                "scale observations and rewards to at most about a thousand",
+            )
+        return Check(report, None)
+    if forecast.acting_error > TOLERANCE:
         report.add(
             f"states while acting differ from those of training by {forecast.acting_error:.2g}",
             "look for values beyond 1e6 in observations and rewards, and scale them",
@@ -139,7 +160,7 @@ def suggest(report: EnvReport) -> dict[str, Any]:
     """Values for the gym preset that fit the environment."""
     assert report.spec is not None
     horizon = report.spec.horizon or report.longest
-    context = min(max(horizon, 1), MAX_SUGGESTED_CONTEXT) if report.episodes else DEFAULT_CONTEXT
+    context = min(max(horizon, 1), DEFAULT_CONTEXT) if report.episodes else DEFAULT_CONTEXT
     settings: dict[str, Any] = {"replay.context_length": context}
     largest = max(abs(value) for value in report.reward_range)
     if largest > 0:
@@ -148,35 +169,50 @@ def suggest(report: EnvReport) -> dict[str, Any]:
     if report.step_seconds > 1e-3:
         settings["env.num_workers"] = 2
     if not report.episodes and report.spec.horizon is None:
-        settings["env.horizon"] = 1000
-        settings["env.horizon_is_terminal"] = False
+        settings["env.kwargs.max_episode_steps"] = 1000
     return settings
 
 
-def _forecast(make_env: Callable[[], Env], report: EnvReport, seed: int) -> Forecast:
+def _forecast(
+    make_env: Callable[[], Env], report: EnvReport, seed: int, launch: str
+) -> Forecast | None:
+    """None where an update was skipped because something was not finite."""
     settings = suggest(report)
     config = override(preset("gym"), {k: v for k, v in settings.items() if "env." not in k})
     context = settings["replay.context_length"]
     seed_torch(seed, "check")
+    forget_peak()
     vector = InProcessVector(make_env, 1, seed)
     try:
         agent = Agent(vector.spec, config)
         trajectories, error = _act(vector, agent, context)
     finally:
         vector.close()
-    per_step = sum(len(encode(t)) for t in trajectories) / sum(t.num_steps for t in trajectories)
-    size = int(per_step * (vector.spec.horizon or report.mean_length or context))
+    limit = settings.get("env.kwargs.max_episode_steps")
+    size = _disk(trajectories, vector.spec.horizon or limit or report.mean_length or context)
     learner = Learner(agent, config.agent, config.optim)
+    seconds = _time_updates(learner, config, _stretch(trajectories, context), seed)
+    if learner.skipped:
+        return None
     return Forecast(
-        name=report.name,
+        launch=launch,
         settings=settings,
         context_length=context,
         trajectory_bytes=size,
         replay_bytes=size * config.replay.capacity,
-        update_seconds=_time_updates(learner, config, _stretch(trajectories, context), seed),
-        peak_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        update_seconds=seconds,
+        total_seconds=seconds * config.run.epochs * config.run.updates_per_epoch,
+        peak_bytes=peak_bytes(),
         acting_error=error,
     )
+
+
+def _disk(trajectories: list[Trajectory], num_steps: float) -> int:
+    """Bytes of a trajectory of so many steps: a longest one's, and its head apart."""
+    longest = max(trajectories, key=lambda trajectory: trajectory.num_steps)
+    head, whole = (len(encode(cut(longest, 0, rows + 1))) for rows in (1, longest.num_steps))
+    per_step = (whole - head) / max(longest.num_steps - 1, 1)
+    return int(head + per_step * (num_steps - 1))
 
 
 class _Witness:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from amago.config import from_dict
+from amago.envs.recorded import check_recorded
 from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import BARE_KEY, ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
 from amago.training.run import Custom, read_header, restore
-from amago.types import Array, EnvSpec, ObsSpec, Trajectory
+from amago.types import Array, EnvSpec, Trajectory
 
 OBS = "observations"
 
@@ -37,22 +38,24 @@ class Importer:
         where: str,
     ) -> Trajectory:
         """One episode of T steps from T+1 observations by flat key, T actions and T rewards."""
-        rewards = np.asarray(rewards, np.float32).reshape(-1)
+        rewards, actions = np.asarray(rewards), np.asarray(actions)
         steps = len(rewards)
+        if rewards.shape != (steps,) or rewards.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{where}: expected one number per step as rewards, got {rewards.dtype} of shape "
+                f"{list(rewards.shape)}"
+            )
+        if not np.isfinite(rewards).all():
+            raise ValueError(f"{where}: rewards are not finite; leave that episode out")
         flat = self._observations(obs, steps + 1, where)
-        actions = np.asarray(actions)
         expected = (steps, *(self.action.space.shape or ()))
         if actions.shape != expected:
             raise ValueError(
                 f"{where}: expected actions of shape {list(expected)} for {steps} rewards, got "
                 f"{list(actions.shape)}; record one action of {self.action.space} per step"
             )
-        if not (np.isfinite(rewards).all() and np.isfinite(actions.astype(np.float64)).all()):
-            raise ValueError(f"{where}: actions or rewards are not finite; leave that episode out")
-        try:
-            rows = self.action.spec.encode(self.action.from_env(actions))
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}; the data are of another action space") from error
+        check_recorded(actions, self.action.space, f"{where}: actions")
+        rows = self.action.spec.encode(self.action.from_env(actions))
         if self.action.spec.kind != "continuous":
             rows = rows.astype(np.uint8)
         start = np.zeros(steps + 1, np.bool_)
@@ -62,7 +65,7 @@ class Importer:
         return Trajectory(
             flat,
             np.concatenate([np.zeros_like(rows[:1]), rows]),
-            np.concatenate([np.zeros(1, np.float32), rewards]),
+            np.concatenate([[0.0], rewards]).astype(np.float32),
             first=start,
             terminal=end,
             task=where,
@@ -74,31 +77,17 @@ class Importer:
                 f"{where}: expected observations {sorted(self.obs.specs)}, got {sorted(obs)}; "
                 f"call them {OBS}/KEY, or {OBS} alone for a single array"
             )
-        converted = self.obs.flat_batch(obs)
-        for key, values in converted.items():
-            spec = self.obs.specs[key]
-            if values.shape != (num_rows, *spec.shape):
+        for key, values in obs.items():
+            rows = np.asarray(values)
+            shape = (num_rows, *(self.obs.spaces[key].shape or ()))
+            if rows.shape != shape:
                 raise ValueError(
-                    f"{where}: expected observation {key!r} of shape {[num_rows, *spec.shape]}, "
-                    f"one row more than there are steps, got {list(values.shape)}; the row after "
-                    "the last action belongs to the episode, too"
+                    f"{where}: expected observation {key!r} of shape {list(shape)}, one row more "
+                    f"than there are steps, got {list(rows.shape)}; the row after the last action "
+                    "belongs to the episode, too"
                 )
-            _check_values(key, np.asarray(obs[key]), values, spec, where)
-        return converted
-
-
-def _check_values(key: str, given: Array, values: Array, spec: ObsSpec, where: str) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(f"{where}: observation {key!r} is not finite; leave that episode out")
-    if spec.kind != "category" or not given.size:
-        return
-    wide = given.astype(np.float64)
-    kept = (values.astype(np.float64) - values.min() == wide - wide.min()).all()
-    if not kept or (values >= spec.size).any():
-        raise ValueError(
-            f"{where}: expected observation {key!r} within its {spec.size} ids, got "
-            f"{int(given.min())}..{int(given.max())}; the data are of another space"
-        )
+            check_recorded(rows, self.obs.spaces[key], f"{where}: observation {key!r}")
+        return self.obs.flat_batch(obs)
 
 
 def read_npz(path: Path, importer: Importer) -> Iterator[Trajectory]:
@@ -108,33 +97,25 @@ def read_npz(path: Path, importer: Importer) -> Iterator[Trajectory]:
     episode than `actions`, `rewards`, `terminations` and `truncations` (optional) have, or
     as many, with the rows after each step in `next_observations`.
     """
-    try:
-        data = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is not an .npz file of plain arrays ({error})") from error
-    with data:
-        arrays = {name: data[name] for name in data.files}
-    missing = [name for name in ("actions", "rewards", "terminations") if name not in arrays]
-    if missing:
-        raise ValueError(
-            f"{path}: expected arrays actions, rewards and terminations, got {sorted(arrays)}; "
-            f"{', '.join(missing)} missing"
-        )
-    obs, after = _named(arrays, OBS), _named(arrays, f"next_{OBS}")
+    arrays = _load(path)
     steps = len(arrays["rewards"])
-    ends = arrays["terminations"].astype(bool).copy()
-    terminated = ends.copy()
-    ends |= arrays.get("truncations", np.zeros(steps)).astype(bool)
+    obs, after = _named(arrays, OBS), _named(arrays, f"next_{OBS}")
+    if after and set(after) != set(obs):
+        raise ValueError(
+            f"{path}: expected next_{OBS} of {sorted(obs)}, as of {OBS}, got {sorted(after)}"
+        )
+    terminated = arrays["terminations"].astype(bool)
+    ends = terminated | arrays.get("truncations", np.zeros(steps)).astype(bool)
     if steps:
         ends[-1] = True  # an episode that the file cuts off is truncated there
     stops = np.flatnonzero(ends) + 1
-    rows = {len(values) for values in obs.values()}
     per_episode = 0 if after else 1
-    if rows != {steps + per_episode * len(stops)}:
+    rows = {len(values) for values in obs.values()}
+    if rows != {steps + per_episode * len(stops)} or any(len(a) != steps for a in after.values()):
         raise ValueError(
             f"{path}: expected {steps + per_episode * len(stops)} rows of {OBS} for {steps} steps "
             f"in {len(stops)} episodes, got {sorted(rows)}; give the last observation of every "
-            f"episode, too, or next_{OBS}"
+            f"episode, too, or next_{OBS}, one row per step"
         )
     start = 0
     for number, stop in enumerate(stops.tolist()):
@@ -156,6 +137,42 @@ def read_npz(path: Path, importer: Importer) -> Iterator[Trajectory]:
         start = stop
 
 
+def _load(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz file, with one row per step where there must be."""
+    try:
+        data = np.load(path, allow_pickle=False)
+        if not isinstance(data, np.lib.npyio.NpzFile):
+            raise ValueError("one array without a name")
+        with data:
+            arrays = {name: data[name] for name in data.files}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is not an .npz file of plain arrays ({error})") from error
+    missing = [name for name in ("actions", "rewards", "terminations") if name not in arrays]
+    if missing:
+        raise ValueError(
+            f"{path}: expected arrays actions, rewards and terminations, got {sorted(arrays)}; "
+            f"{', '.join(missing)} missing"
+        )
+    if arrays["rewards"].ndim != 1:
+        raise ValueError(
+            f"{path}: expected one reward per step, got an array of shape "
+            f"{list(arrays['rewards'].shape)}"
+        )
+    steps = len(arrays["rewards"])
+    for name in ("terminations", "truncations"):
+        flags = arrays.get(name)
+        if flags is not None and (flags.shape != (steps,) or flags.dtype.kind not in "biu"):
+            raise ValueError(
+                f"{path}: expected {steps} flags as {name}, one per reward, got {flags.dtype} of "
+                f"shape {list(flags.shape)}"
+            )
+    if len(arrays["actions"]) != steps:
+        raise ValueError(
+            f"{path}: expected {steps} actions, one per reward, got {len(arrays['actions'])}"
+        )
+    return arrays
+
+
 def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
     """Episodes of a Minari data set on this machine, by its name or the path of its folder."""
     try:
@@ -166,7 +183,10 @@ def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
             "pip install -c constraints.txt 'amago[minari]'"
         ) from error
     path = Path(name)
-    path = path / "data" if (path / "data").is_dir() else path
+    if path.is_file():
+        path = path.parent
+    elif (path / "data").is_dir():
+        path = path / "data"
     try:
         data = minari.MinariDataset(path) if path.exists() else minari.load_dataset(name)
     except (FileNotFoundError, ValueError) as error:
