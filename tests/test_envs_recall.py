@@ -86,8 +86,9 @@ def test_bit_recall_pays_for_bits_beyond_guessing():
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_pixel_recall_can_be_read_from_its_frames(shuffled):
-    task, notes = PixelRecall(size=20, delay=2, rounds=3, shuffled=shuffled), {}
+@pytest.mark.parametrize("opposite", [False, True])
+def test_pixel_recall_can_be_read_from_its_frames(shuffled, opposite):
+    task, notes = PixelRecall(20, delay=2, rounds=3, shuffled=shuffled, opposite=opposite), {}
 
     def colour_at(patch):
         return (patch == COLOURS[:, None, None, None]).all(-1).any((-1, -2)).argmax(0)
@@ -101,7 +102,10 @@ def test_pixel_recall_can_be_read_from_its_frames(shuffled):
             notes["colour"] = found.argmax(0)
         corners = (frames[:, :1, :1], frames[:, :1, -1:], frames[:, -1:, :1], frames[:, -1:, -1:])
         seen = np.stack([colour_at(patch[None]) for patch in corners], 1)
-        return (seen == notes["colour"][:, None]).argmax(1)
+        answer = (seen == notes["colour"][:, None]).argmax(1)
+        bright = np.median(frames, axis=(1, 2, 3)) > 50
+        assert (bright == opposite).all()
+        return np.where(bright, 3 - answer, answer)
 
     total, success = play(task, choose)
     assert total == pytest.approx(np.ones(32)) and success.all()

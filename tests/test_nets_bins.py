@@ -84,7 +84,7 @@ def test_the_loss_is_a_cross_entropy_and_least_at_the_target(kind):
     target = torch.tensor([[3.0, -40.0]], dtype=torch.float64)
     torch.manual_seed(0)
     logits = torch.randn(2, 1, 2, 21, dtype=torch.float64)
-    value = BinnedValue(bins.decode(logits), bins, logits)
+    value = BinnedValue.of(logits, bins)
     want = bins.encode(target)[0]
     for c in range(2):
         for g in range(2):
@@ -95,7 +95,7 @@ def test_the_loss_is_a_cross_entropy_and_least_at_the_target(kind):
             )
             assert float(value.loss(target)[c, 0, g]) == pytest.approx(slow)
     exact = logits_of(bins.encode(target))[None]
-    least = BinnedValue(bins.decode(exact), bins, exact).loss(target)
+    least = BinnedValue.of(exact, bins).loss(target)
     assert bool((least < value.loss(target)).all())
 
 

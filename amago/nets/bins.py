@@ -7,6 +7,7 @@ resolution, and the loss is a cross-entropy, whose gradient does not grow with t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from amago.nets.layers import symexp, symlog
+from amago.nets.value import Mix, Value
 
 SMOOTHING = 0.75
 """HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
@@ -81,23 +83,27 @@ class ReturnBins(nn.Module):
 
 @dataclass(frozen=True)
 class BinnedValue:
-    """Predictions [C, M, G] that may still know the distributions they are the means of."""
+    """Predictions [C, M, G] that may still know the distributions they are the means of.
+
+    `normalised` is on the scale of symlog: the actor then weighs relative gains, task by task.
+    A value under a policy is a mean of such numbers over actions, not the symlog of the mean
+    return: close to 0 that would multiply whatever is wrong with large returns.
+    """
 
     raw: Float[Tensor, "C M G"]
+    normalised: Float[Tensor, "C M G"]
     bins: ReturnBins
     logits: Float[Tensor, "C M G K"] | None = None
 
-    @property
-    def normalised(self) -> Float[Tensor, "C M G"]:
-        """On the scale of symlog: the actor then weighs relative gains, task by task."""
-        return symlog(self.raw)
+    @classmethod
+    def of(cls, logits: Float[Tensor, "C M G K"], bins: ReturnBins) -> BinnedValue:
+        raw = bins.decode(logits)
+        return cls(raw, symlog(raw), bins, logits)
 
-    @property
-    def linear(self) -> Float[Tensor, "C M G"]:
-        return self.raw
-
-    def with_linear(self, linear: Float[Tensor, "C M G"]) -> BinnedValue:
-        return BinnedValue(linear, self.bins)
+    def mixed(self, values: Sequence[Value], mix: Mix) -> BinnedValue:
+        raw = mix(torch.stack([value.raw for value in values]))
+        normalised = mix(torch.stack([value.normalised for value in values]))
+        return BinnedValue(raw, normalised, self.bins)
 
     def loss(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "C M G"]:
         """Cross-entropy with the target's bins."""

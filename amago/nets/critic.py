@@ -100,11 +100,13 @@ class BinnedDiscreteValues:
         index = action.argmax(-1)[None, :, None, None, None]
         index = index.expand(*self.table.shape[:3], 1, self.table.shape[-1])
         logits = self.table.gather(-2, index)[..., 0, :]
-        return BinnedValue(self.bins.decode(logits), self.bins, logits)
+        return BinnedValue.of(logits, self.bins)
 
     def under(self, policy: ActionDistribution, num_samples: int = 1) -> BinnedValue:
         assert isinstance(policy, FlooredCategorical)
-        return BinnedValue((self.bins.decode(self.table) * policy.probs).sum(-1), self.bins)
+        raw = self.bins.decode(self.table)
+        normalised = (symlog(raw) * policy.probs).sum(-1)
+        return BinnedValue((raw * policy.probs).sum(-1), normalised, self.bins)
 
     def detached(self) -> ActionValues:
         return replace(self, table=self.table.detach())
@@ -197,7 +199,7 @@ class ContinuousValues:
     def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
         sample = self._over_candidates if isinstance(policy, FactoredCategorical) else self._sample
         values = [sample(policy) for _ in range(num_samples)]
-        return values[0].with_linear(torch.stack([value.linear for value in values]).mean(0))
+        return values[0].mixed(values, lambda outputs: outputs.mean(0))
 
     def detached(self) -> ActionValues:
         return replace(self, state=self.state.detach(), detach=True)
@@ -212,14 +214,13 @@ class ContinuousValues:
         candidates = Candidates(policy)
         with torch.no_grad():
             values = [self._value(candidates.action(k)) for k in range(len(candidates))]
-        outputs = torch.stack([value.linear for value in values])
-        return values[0].with_linear(candidates.expectation(outputs))
+        return values[0].mixed(values, candidates.expectation)
 
     def _value(self, action: Float[Tensor, "M G A"]) -> Value:
         output = self.critics.value(self.state, action, self.members, self.detach)
         bins = self.critics.bins
         if bins is not None:
-            return BinnedValue(bins.decode(output), bins, output)
+            return BinnedValue.of(output, bins)
         return ScalarValue(output, self.popart)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -73,6 +74,10 @@ class PopArt(nn.Module):
         return normalised * std.to(normalised.dtype) + mean.to(normalised.dtype)
 
 
+Mix = Callable[[Tensor], Tensor]
+"""A mean of K predictions, [K, C, M, G] → [C, M, G]."""
+
+
 @runtime_checkable
 class Value(Protocol):
     """What the learning rule knows of values, whichever way critics represent them."""
@@ -85,12 +90,8 @@ class Value(Protocol):
     def raw(self) -> Tensor:
         """[C, M, G] on the scale of the rewards."""
 
-    @property
-    def linear(self) -> Tensor:
-        """[C, M, G] on a scale where a mean over actions is a mean of values."""
-
-    def with_linear(self, linear: Tensor) -> Value:
-        """The same kind of value with other predictions."""
+    def mixed(self, values: Sequence[Value], mix: Mix) -> Value:
+        """One value in place of several (self among them) that stand for several actions."""
 
     def loss(self, target: Tensor) -> Tensor:
         """[C, M, G], on the value's own scale."""
@@ -107,12 +108,8 @@ class ScalarValue:
     def raw(self) -> Float[Tensor, "C M G"]:
         return self.popart.denormalise(self.normalised)
 
-    @property
-    def linear(self) -> Float[Tensor, "C M G"]:
-        return self.normalised
-
-    def with_linear(self, linear: Float[Tensor, "C M G"]) -> ScalarValue:
-        return ScalarValue(linear, self.popart)
+    def mixed(self, values: Sequence[Value], mix: Mix) -> ScalarValue:
+        return ScalarValue(mix(torch.stack([v.normalised for v in values])), self.popart)
 
     def loss(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "C M G"]:
         """Squared error on the normalised scale [AMAGO eq. 2]."""

@@ -115,19 +115,13 @@ def _recall(task_id: str) -> Config:
 
 
 def _multi_task() -> Config:
-    """Two kinds of recall, one paid a thousandfold: what a critic must bridge.
-
-    Neither is solved by what solves the other: three cues are to be repeated in order where
-    the reward is small, the last one where it is large.
-    """
-    recall = _recall("amago/MaskedRecall-v0")
-    large = "amago/MaskedRecall-v0?length=1&rounds=4&reward_scale=1000"
+    """Two tasks with opposite answers, one paid a thousandfold: what a critic must bridge."""
+    recall = _recall("amago/PixelRecall-v0")
+    large = "amago/PixelRecall-v0?opposite=True&reward_scale=1000"
     return replace(
         recall,
         env=replace(recall.env, ids=(recall.env.id, large)),
-        agent=replace(recall.agent, reward_scale=30.0),
         heads=replace(recall.heads, critic="two_hot"),
-        run=replace(recall.run, epochs=80),
     )
 
 

@@ -19,14 +19,20 @@ class PixelRecall(Recall):
     question shows all four colours, one per corner, and the answer is the corner with the
     cue's colour. Grey specks move in between. `shuffled` shows the colours in another order
     each time: then only cue and question together tell the answer, and neither alone is of
-    any use, which takes much longer to find out."""
+    any use, which takes much longer to find out. `opposite` wants the corner across from it,
+    and shows that by a brighter background."""
 
     def __init__(
-        self, size: int = 16, delay: int = 3, rounds: int = 4, shuffled: bool = False
+        self,
+        size: int = 16,
+        delay: int = 3,
+        rounds: int = 4,
+        shuffled: bool = False,
+        opposite: bool = False,
     ) -> None:
         check_at_least(16, size=size)
         super().__init__(1, delay, rounds)
-        self.size, self.shuffled = size, shuffled
+        self.size, self.shuffled, self.opposite = size, shuffled, opposite
         self.cue_shape = (3,)  # colour, row, column
         self.observation_space = spaces.Box(0, 255, (size, size, 3), np.uint8)
         self.action_space = spaces.Discrete(4)
@@ -48,7 +54,8 @@ class PixelRecall(Recall):
     def observe(self) -> dict[str, Array]:
         cue, showing, asking = self.current_cues()
         number, side = np.minimum(self.phase[0], self.rounds - 1), self.size // 3
-        frames = np.full((self.num_lanes, self.size, self.size, 3), 20, np.uint8)
+        background = 90 if self.opposite else 20
+        frames = np.full((self.num_lanes, self.size, self.size, 3), background, np.uint8)
         at = self.specks[self._lanes, np.minimum(self.time, self.horizon)]
         frames[self._lanes, at[:, 0], at[:, 1]] = 128
         for lane in np.flatnonzero(showing):
@@ -63,7 +70,8 @@ class PixelRecall(Recall):
 
     def score(self, action: Array, cue: Array) -> Array:
         number = np.minimum(self.phase[0], self.rounds - 1)
-        right: Array = self.corners[self._lanes, number, action] == cue[:, 0]
+        corner = 3 - np.asarray(action) if self.opposite else action
+        right: Array = self.corners[self._lanes, number, corner] == cue[:, 0]
         return right.astype(np.float64)
 
     def render(self, lane: int) -> Array:
