@@ -12,7 +12,10 @@ from test_agent_helpers import predictable_samples, random_batch, tiny_config, t
 from test_agent_helpers import tiny_spec as spec_of
 
 from amago.agent.agent import Agent
-from amago.nets.bins import BinnedValue, ReturnBins
+from amago.nets.bins import LEAST_SHARE, BinnedValue, ReturnBins
+from amago.nets.critic import BinnedDiscreteValues
+from amago.nets.distributions import FlooredCategorical
+from amago.nets.layers import symlog
 from amago.nets.settings import HeadSettings
 
 KINDS = ["two_hot", "hl_gauss"]
@@ -99,6 +102,29 @@ def test_the_loss_is_a_cross_entropy_and_least_at_the_target(kind):
     assert bool((least < value.loss(target)).all())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_faint_remains_in_outer_bins_do_not_count(kind):
+    bins = ReturnBins(kind, 101, LIMITS)
+    target = torch.tensor([2.0]).double()
+    faint = bins.encode(target)
+    faint[:, -1] += 0.9 * LEAST_SHARE / 101
+    assert float(bins.decode(logits_of(faint))) == pytest.approx(2.0, abs=0.01)
+    faint[:, -1] += 0.9 * LEAST_SHARE / 101
+    assert float(bins.decode(logits_of(faint))) > 10.0  # no longer faint
+
+
+def test_gains_are_means_over_actions_where_large_returns_cancel():
+    """+5,000 or -5,000: the mean return is 0, and its symlog would weigh an error of 1 as 1."""
+    bins = ReturnBins("two_hot", 101, LIMITS)
+    table = logits_of(bins.encode(torch.tensor([5_000.0, -5_000.0]).double()))[None, None, None]
+    logits = torch.zeros(1, 1, 2, dtype=torch.float64, requires_grad=True)
+    value = BinnedDiscreteValues(table, bins).under(FlooredCategorical(logits))
+    assert float(value.raw.abs()) < 1e-6
+    value.normalised.sum().backward()
+    assert logits.grad is not None
+    assert float(logits.grad.abs().max()) == pytest.approx(math.log1p(5_000) / 2)
+
+
 @pytest.mark.parametrize("critic", KINDS)
 @pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete", "multi_binary"])
 def test_critics_start_at_zero_and_values_agree_between_at_and_under(kind, critic):
@@ -117,6 +143,8 @@ def test_critics_start_at_zero_and_values_agree_between_at_and_under(kind, criti
         each = [values.at(torch.eye(3).double()[a].expand(7, 3)).raw for a in range(3)]
         want = sum(each[a] * policy.probs[..., a] for a in range(3))
         torch.testing.assert_close(values.under(policy).raw, want)
+        want = sum(symlog(each[a]) * policy.probs[..., a] for a in range(3))
+        torch.testing.assert_close(values.under(policy).normalised, want)
     elif kind == "continuous":
         with predictable_samples():
             value = values.under(policy)
