@@ -11,18 +11,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from amago.envs.check_observation import at_path, findings
+from amago.envs.check_observation import findings
+from amago.envs.check_seed import random_action, unseeded
 from amago.envs.in_process import Env, checked_env, horizon_of, name_of
-from amago.envs.leaves import walk
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
-from amago.types import ACTION_MASK, EnvSpec
+from amago.types import EnvSpec
 
 SLOW_SECONDS = 0.05
 """A step that takes longer than this on average is a problem."""
 MOST_SECONDS = 60.0
 """Random play ends after so many seconds of steps, however few they were."""
-REPLAYED_STEPS = 200
-"""Steps that are played twice with one seed."""
 EXTREME_REWARD = 1e6
 _FAILED = object()
 """In place of an observation where reset() gave none."""
@@ -75,7 +73,9 @@ def examine(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -
             try:
                 _play(env, report, num_steps, seed)
                 if report.playable:
-                    _play_twice(env, make_env, report, seed)
+                    difference = unseeded(env, make_env, seed)
+                    if difference is not None:
+                        report.add(*difference)
             except Exception as error:
                 explained = report.playable and bool(report.problems)
                 report.playable = False
@@ -263,73 +263,3 @@ def _check_reward(reward: Any, report: EnvReport) -> float:
 def _check_obs(env: Env, obs: Any, report: EnvReport) -> None:
     for what, remedy, kind in findings(env, obs):
         report.add(what, remedy, kind)
-
-
-def random_action(env: Env, obs: Any, rng: np.random.Generator) -> Any:
-    """A uniformly random action that the mask of the observation allows."""
-    space = env.action_space
-    space.seed(int(rng.integers(2**31)))
-    if not isinstance(obs, dict) or ACTION_MASK not in obs:
-        return space.sample()
-    mask = np.asarray(obs[ACTION_MASK]).astype(np.int8).reshape(-1)
-    if mask.shape != (ActionConverter(space).spec.size,):
-        return space.sample()
-    if isinstance(space, gym.spaces.Discrete):
-        return space.sample(mask if mask.any() else None)
-    assert isinstance(space, gym.spaces.MultiDiscrete)
-    parts = np.split(mask, np.cumsum(space.nvec.reshape(-1))[:-1])
-    ids = [rng.choice(np.flatnonzero(part if part.any() else part + 1)) for part in parts]
-    shaped = np.array(ids).reshape(space.nvec.shape) + space.start
-    return shaped.astype(space.dtype)
-
-
-def _play_twice(env: Env, make_env: Callable[[], Env], report: EnvReport, seed: int) -> None:
-    """One seed and one sequence of actions must give one sequence of observations, in this
-    environment and in another one made alike."""
-    first, again = _trace(env, seed), _trace(env, seed)
-    _compare(
-        first, again, report, f"two runs of seed {seed} with the same actions",
-        "draw all randomness from self.np_random, which reset(seed=...) seeds (call "
-        "super().reset(seed=seed) first), and reset every variable of the last episode",
-    )  # fmt: skip
-    other = make_env()
-    if other is env:
-        return
-    try:
-        _compare(
-            first, _trace(other, seed), report,
-            f"two environments made alike, with the same actions and seed {seed},",
-            "draw the world in reset(), from self.np_random, not in the constructor",
-        )  # fmt: skip
-    finally:
-        other.close()
-
-
-def _compare(
-    one: list[bytes], other: list[bytes], report: EnvReport, what: str, remedy: str
-) -> None:
-    for number in range(max(len(one), len(other))):
-        if one[number : number + 1] != other[number : number + 1]:
-            when = "right after reset" if number == 0 else f"after step {number}"
-            return report.add(f"{what} differ {when}", remedy, "unseeded")
-
-
-def _trace(env: Env, seed: int) -> list[bytes]:
-    rng = np.random.default_rng(seed)
-    obs, _ = env.reset(seed=seed)
-    found = [_bytes(env, obs)]
-    for _ in range(REPLAYED_STEPS):
-        obs, reward, terminated, truncated, _ = env.step(random_action(env, obs, rng))
-        ends = bytes([bool(terminated), bool(truncated)])
-        found.append(_bytes(env, obs) + np.float64(reward).tobytes() + ends)
-        if terminated or truncated:
-            break
-    return found
-
-
-def _bytes(env: Env, obs: Any) -> bytes:
-    parts = []
-    for path, _ in walk(env.observation_space, ()):
-        part = at_path(obs, path)
-        parts.append(part.encode() if isinstance(part, str) else np.asarray(part).tobytes())
-    return b"".join(parts)
