@@ -16,10 +16,11 @@ import torch
 from amago.bench import learner, matmul, memory, replay, rollout, start
 from amago.bench.child import TASKS
 from amago.bench.conditions import Bench, load_plain
-from amago.bench.processes import environment, in_child, memory_of_process, peak_bytes
+from amago.bench.processes import environment, in_child
 from amago.bench.results import Result, Target, duration, rate
 from amago.bench.synthetic import Size, make_batch, spec_of, uniform_lengths
 from amago.bench.timing import Effort, Timing
+from amago.training.process import memory_of_process, peak_bytes
 
 torch.set_num_threads(1)
 
@@ -160,7 +161,7 @@ def test_the_peak_of_a_child_is_not_that_of_its_parent() -> None:
     ballast = bytearray(300_000_000)
     ballast[::4096] = b"x" * len(ballast[::4096])
     assert peak_bytes() > 300_000_000
-    code = "from amago.bench.processes import peak_bytes; print(peak_bytes())"
+    code = "from amago.training.process import peak_bytes; print(peak_bytes())"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
     assert int(done.stdout) < 300_000_000

@@ -182,7 +182,7 @@ def test_what_cannot_be_made_is_a_clear_error() -> None:
 def test_a_horizon_that_is_not_kept_ends_collection_with_an_error() -> None:
     vector = InProcessVector(lambda: Patient("horizon"), 2, 0)
     vector.reset()
-    for _ in range(5):
+    for _ in range(4):
         vector.step(np.zeros(2, np.int64))
     with pytest.raises(ValueError, match="declared horizon of 5 steps, got one that goes on"):
         vector.step(np.zeros(2, np.int64))

@@ -131,5 +131,5 @@ def test_a_run_reports_every_task_and_is_deterministic(
     assert set(result["tasks"]) == set(config.env.ids)
     last = lines(tmp_path / "a")[-1]
     assert all(f"eval/return_mean/{task}" in last for task in config.env.ids)
-    assert result["tasks"][config.env.ids[1]]["random_return_mean"] > 10  # paid a thousandfold
+    assert result["tasks"][config.env.ids[1]]["random_return_mean"] % 125 == 0  # 250 an answer
     api.load(tmp_path / "a")

@@ -83,6 +83,7 @@ class InProcessVector(LaneVector):
             success_of(infos),
             self._goals.step(infos),
         )
+        self._check_horizon(rows)
         ended = np.flatnonzero(rows.last)
         if not len(ended):
             return Step(rows)
@@ -90,6 +91,16 @@ class InProcessVector(LaneVector):
         fresh, reset_infos = self._reset_envs(ended)
         rows = self._restart(rows, ended, fresh, self._goals.begin(ended, reset_infos))
         return Step(rows, final, ended)
+
+    def _check_horizon(self, rows: Timestep) -> None:
+        """Collecting waits for the end of rollouts, and must not wait for ever."""
+        horizon = self.spec.horizon
+        if horizon is not None and (rows.time[~rows.last] >= horizon).any():
+            raise ValueError(
+                f"expected every rollout of {self.spec.name} to end within its declared horizon "
+                f"of {horizon} steps, got one that goes on; return truncated=True there, or wrap "
+                "the environment in gymnasium.wrappers.TimeLimit"
+            )
 
     def render(self) -> Array:
         return checked_frame(self._envs[0].render())

@@ -104,12 +104,6 @@ class LaneVector:
     ) -> Timestep:
         """The rows after one executed action in every lane; advances the clocks."""
         self._time += 1
-        if self.spec.horizon is not None and self._time.max() > self.spec.horizon:
-            raise ValueError(
-                f"expected every rollout of {self.spec.name} to end within its declared horizon "
-                f"of {self.spec.horizon} steps, got one that goes on; return truncated=True "
-                "there, or wrap the environment in gymnasium.wrappers.TimeLimit"
-            )
         return Timestep(
             obs=obs,
             prev_action=self.spec.action.encode(executed),
