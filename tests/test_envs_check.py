@@ -13,6 +13,7 @@ from gymnasium import spaces
 from test_run_helpers import command
 
 import amago
+from amago.config import override
 from amago.envs import check
 from amago.envs.check import examine
 from amago.envs.in_process import InProcessVector
@@ -214,6 +215,28 @@ def test_the_remedy_for_an_endless_episode_cuts_it_off_without_ending_it(capsys)
         del gym.registry["Endless-v0"]
     assert code == 0 and "0 terminated (no future), 6 truncated (bootstraps)" in out
     assert "amago train gym --env.id Endless-v0 --env.kwargs.max_episode_steps 9" in out
+
+
+def test_the_suggestion_for_an_environment_of_ones_own_can_be_run(tmp_path) -> None:
+    def make_env() -> Patient:
+        return Patient("endless")
+
+    (suggested,) = (
+        value
+        for name, value in amago.check_env(make_env, 60).forecast.lines()
+        if name == "suggested"
+    )
+    assert "max_episode_steps" not in suggested  # of gymnasium.make, which is not asked here
+    small = {"run.epochs": 1, "env.num_lanes": 2, "run.updates_per_epoch": 1,
+             "run.eval_episodes": 2, "rollout.steps_per_epoch": 8}  # fmt: skip
+
+    def train(config: amago.Config, env: Any) -> Any:
+        limited = lambda: gym.wrappers.TimeLimit(env(), 8)  # noqa: E731 - the remedy
+        return amago.train(override(config, small), 0, tmp_path / "run", env=limited)
+
+    run = suggested.replace("amago.train(", "train(")
+    result = eval(run, {"amago": amago, "train": train, "make_env": make_env})
+    assert result["epochs"] == 1
 
 
 def test_infinity_in_an_unbounded_box_is_found_too() -> None:

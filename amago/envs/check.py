@@ -154,34 +154,10 @@ def _play(env: Env, report: EnvReport, num_steps: int, seed: int) -> None:
         spent += time.perf_counter() - begin
         report.steps += 1
         length += 1
-        if not isinstance(outcome, tuple) or len(outcome) != 5:
-            got = f"{len(outcome)} values" if isinstance(outcome, tuple) else type(outcome).__name__
-            report.add(
-                f"step() returned {got} instead of (obs, reward, terminated, truncated, info)",
-                "return the five values of Gymnasium ≥ 1.0; old Gym environments are converted "
-                "by shimmy",
-            )
+        if not _check_outcome(outcome, last_info, report):
             return
-        obs, reward, terminated, truncated, info = outcome
+        obs, reward, terminated, truncated, last_info = outcome
         rewards.append(_check_reward(reward, report))
-        for name, flag in (("terminated", terminated), ("truncated", truncated)):
-            if not isinstance(flag, bool | np.bool_):
-                report.add(
-                    f"{name} is {type(flag).__name__}, not a bool",
-                    f"return bool({name}): a NaN or a string would count as true",
-                )
-        if info is last_info:
-            report.add(
-                "step() returns the same info dictionary every time, so what was read from one "
-                "step changes at the next",
-                "return a new dictionary per step, for instance dict(self.info)",
-            )
-        last_info = info
-        if isinstance(info, dict):
-            report.reports_success |= bool({"success", "is_success"} & set(info))
-        else:
-            report.add(f"info is {type(info).__name__}, not a dict", "return {} if there is none")
-            return
         if terminated or truncated:
             _check_obs(env, obs, report)
             report.terminated += bool(terminated)
@@ -233,6 +209,36 @@ def _judge_play(report: EnvReport) -> None:
             f"rewards reach {low:g}..{high:g}",
             "scale them with gymnasium.wrappers.TransformReward, or lower --agent.reward-scale",
         )
+
+
+def _check_outcome(outcome: Any, last_info: Any, report: EnvReport) -> bool:
+    """Whether step() returned what play can go on with; its flags and info are judged, too."""
+    if not isinstance(outcome, tuple) or len(outcome) != 5:
+        got = f"{len(outcome)} values" if isinstance(outcome, tuple) else type(outcome).__name__
+        report.add(
+            f"step() returned {got} instead of (obs, reward, terminated, truncated, info)",
+            "return the five values of Gymnasium ≥ 1.0; old Gym environments are converted "
+            "by shimmy",
+        )
+        return False
+    _, _, terminated, truncated, info = outcome
+    for name, flag in (("terminated", terminated), ("truncated", truncated)):
+        if not isinstance(flag, bool | np.bool_):
+            report.add(
+                f"{name} is {type(flag).__name__}, not a bool",
+                f"return bool({name}): a NaN or a string would count as true",
+            )
+    if not isinstance(info, dict):
+        report.add(f"info is {type(info).__name__}, not a dict", "return {} if there is none")
+        return False
+    report.reports_success |= bool({"success", "is_success"} & set(info))
+    if info is last_info:
+        report.add(
+            "step() returns the same info dictionary every time, so what was read from one "
+            "step changes at the next",
+            "return a new dictionary per step, for instance dict(self.info)",
+        )
+    return True
 
 
 def _reset(env: Env, report: EnvReport, seed: int | None) -> Any:

@@ -73,7 +73,9 @@ def command(launch: str, settings: dict[str, Any]) -> str:
     if launch.startswith("amago train"):
         flags = [f"--{key.replace('_', '-')} {value}" for key, value in settings.items()]
         return " ".join([launch, *flags])
-    return f"amago.train(amago.config.override(amago.preset('gym'), {settings}), {launch})"
+    # The arguments of gymnasium.make are for ids; whoever makes the environment wraps it.
+    changes = {key: value for key, value in settings.items() if not key.startswith("env.kwargs.")}
+    return f"amago.train(amago.config.override(amago.preset('gym'), {changes}), {launch})"
 
 
 @dataclass(frozen=True)
