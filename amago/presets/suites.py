@@ -10,7 +10,7 @@ from amago.envs.settings import EnvSettings
 from amago.nets.settings import EncoderSettings, HeadSettings, InstructionSettings
 from amago.presets.base import MANY_TRIES, SMALL, Preset, paper
 from amago.replay.settings import ReplaySettings
-from amago.rollout.settings import RolloutSettings
+from amago.rollout.settings import ExplorationSettings, RolloutSettings
 from amago.training.settings import RunSettings
 
 CHEETAH = EnvSettings(id="amago/HalfCheetahVelocity-v0", trials=3)
@@ -20,10 +20,14 @@ META_WORLD = EnvSettings(
 
 
 def _popgym() -> Config:
+    """One set for all ids: horizons from a step (recall is paid at once) to an episode (control),
+    and noise that lasts until what must be remembered has been found."""
     return replace(
         MANY_TRIES,
         env=EnvSettings(id="popgym/RepeatPreviousEasy", num_lanes=96),
-        run=replace(MANY_TRIES.run, epochs=120),
+        exploration=ExplorationSettings(anneal_fraction=0.9),
+        heads=replace(MANY_TRIES.heads, num_critics=2),
+        agent=replace(MANY_TRIES.agent, discounts=(0.5, 0.9, 0.98)),
     )
 
 
