@@ -17,7 +17,8 @@ from amago.nets.instruction import (
 )
 from amago.nets.settings import InstructionSettings
 
-NUMBERS = GoalSpec(4, 2, low=(0, 10), high=(10, 30))
+NUMBERS = GoalSpec(4, 2, low=(0, 10), high=(10, 30), whole=False)
+FEW = GoalSpec(2, 2, low=(-1, 4), high=(1, 5))
 WORDS = GoalSpec(3, 2, kind="token", vocabulary=("", "eat", "cow", "make", "sword"))
 
 
@@ -55,6 +56,17 @@ def test_numbers_are_scaled_and_absent_slots_show_nothing(kind: str) -> None:
         [0, 0, 1, 0, 0, 0],
     ]
     assert slots[0].tolist() == want
+
+
+def test_whole_numbers_of_few_values_are_one_hot_as_well() -> None:
+    encoder = InstructionEncoder(FEW, InstructionSettings(hidden=(8, 4)))
+    slots = seen_by(encoder, asked([[[-1, 5], [0, 4]]], [2], [0]))
+    assert slots[0].tolist() == [
+        [-1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0],
+        [0, -1, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0],
+    ]
+    many = GoalSpec(2, 1, low=(0,), high=(64,))
+    assert InstructionEncoder(many, InstructionSettings()).choices.numel() == 0
 
 
 def test_without_planning_only_the_current_goal_and_done_marks_are_shown() -> None:

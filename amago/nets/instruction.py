@@ -15,6 +15,8 @@ from amago.nets.settings import InstructionSettings
 
 ABSENT, PENDING, CURRENT, DONE = range(4)
 """What a slot of an instruction can be."""
+MOST_CHOICES = 64
+"""Whole numbers of more values than this are only scaled."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,15 @@ def slot_status(asked: Asked) -> Int[Tensor, "M k"]:
 class InstructionEncoder(nn.Module):
     """Every slot's goal and status, through an MLP over all slots or a GRU from slot to slot.
 
-    Numbers are scaled to [-1, 1], tokens are embedded. With `hide_plan` a row shows what is
-    done and the current goal only ("w/o Planning").
+    Numbers are scaled to [-1, 1], and whole ones of few values are one-hot as well, so that
+    neighbours are easily told apart; tokens are embedded. With `hide_plan` a row shows what
+    is done and the current goal only ("w/o Planning").
     """
 
     low: Tensor
     span: Tensor
+    choices: Tensor
+    """Every whole number that each place of a goal can be, [size, most]."""
 
     def __init__(self, spec: GoalSpec, settings: InstructionSettings) -> None:
         super().__init__()
@@ -58,6 +63,10 @@ class InstructionEncoder(nn.Module):
             self.register_buffer("low", low.float(), persistent=False)
             span = torch.where(high > low, high - low, 1.0)
             self.register_buffer("span", span.float(), persistent=False)
+            most = int(span.max()) + 1 if spec.whole else 0
+            choices = low[:, None] + torch.arange(most if most <= MOST_CHOICES else 0)
+            self.register_buffer("choices", choices.float(), persistent=False)
+            width += choices.numel()
         width += DONE + 1
         self.rnn: nn.GRU | None = None
         if settings.kind == "rnn":
@@ -85,4 +94,6 @@ class InstructionEncoder(nn.Module):
             embedded: Tensor = self.tokens(goals.long())
             return embedded.flatten(2)
         low, span = self.low.to(dtype), self.span.to(dtype)
-        return 2.0 * (goals.to(dtype) - low) / span - 1.0
+        scaled = 2.0 * (goals.to(dtype) - low) / span - 1.0
+        one_hot = (goals[..., None] == self.choices).flatten(2).to(dtype)
+        return torch.cat((scaled, one_hot), -1)

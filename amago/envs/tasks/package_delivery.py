@@ -29,6 +29,7 @@ class PackageDelivery(GoalTask):
 
     At a fork the right side moves on by one; elsewhere forward does. A drop counts with the
     world's own action, a package left, off forks and off 0; it achieves the goal (position).
+    Seen are the position, the packages left and whether here is a fork.
     """
 
     def __init__(self, road: int = 30, horizon: int = 180, max_goals: int = 4) -> None:
@@ -37,7 +38,11 @@ class PackageDelivery(GoalTask):
         self.road = road
         self.horizon = horizon
         self.goals = GoalSpec(max_goals, 1, low=(0,), high=(road - 1,))
-        self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+        # Places are categories: to know one again is all that the road asks of memory, and
+        # neighbours have nothing in common.
+        sizes = (road, PACKAGES_PER_GOAL * max_goals + 1, 2)
+        self.observation_space = spaces.MultiDiscrete(sizes)
+        self._ids = np.min_scalar_type(max(sizes) - 1)
         self.action_space = spaces.Discrete(8)
 
     def allocate(self, num_lanes: int) -> None:
@@ -80,11 +85,9 @@ class PackageDelivery(GoalTask):
         return ragged.of_counts(delivered, goals)
 
     def observe(self) -> dict[str, Array]:
-        obs = np.empty((self.num_lanes, 3), np.float32)
-        obs[:, 0] = self.position / self.road
-        obs[:, 1] = self.packages / (PACKAGES_PER_GOAL * self.goals.max_goals)
-        obs[:, 2] = self.side[self._lanes, self.position] > 0
-        return {BARE_KEY: obs}
+        at_fork = self.side[self._lanes, self.position] > 0
+        seen = np.stack((self.position, self.packages, at_fork), axis=1)
+        return {BARE_KEY: seen.astype(self._ids)}
 
     def best_steps(self, lane: int) -> Array:
         """A walk in the known world: on, or back to 0 by one wrong drop and on from there."""
