@@ -117,8 +117,8 @@ def _recall(task_id: str) -> Config:
 def _multi_task() -> Config:
     """Two tasks with opposite answers, one paid a thousandfold: what a critic must bridge.
 
-    The actor clones answers that are better than its own. How strongly does not depend on the
-    size of a reward, as a policy gradient would, so that only the critics have scales to bridge.
+    A policy gradient pushes hardest where rewards are large, and too early: cloning, which
+    weighs all answers that are better than the actor's own alike, has to bring it back.
     """
     recall = _recall("amago/PixelRecall-v0")
     large = "amago/PixelRecall-v0?opposite=True&reward_scale=1000"
@@ -126,8 +126,8 @@ def _multi_task() -> Config:
         recall,
         env=replace(recall.env, kwargs={"delay": 1, "rounds": 12}, ids=(recall.env.id, large)),
         heads=replace(recall.heads, critic="two_hot"),
-        agent=replace(recall.agent, acting_discount=0.0, actor_weight=0.0, bc_weight=1.0),
-        run=replace(recall.run, epochs=40),
+        agent=replace(recall.agent, acting_discount=0.0, bc_weight=1.0),
+        run=replace(recall.run, epochs=60),
     )
 
 
