@@ -355,6 +355,29 @@ def test_the_encoder_sees_normalised_reals_one_hots_masks_action_first_and_time(
     torch.testing.assert_close(output.mean(-1), torch.zeros(5).double(), atol=1e-6, rtol=0)
 
 
+def test_forecasts_are_judged_number_by_number_and_category_by_category():
+    spec = tiny_spec(mask=True)
+    torch.manual_seed(0)
+    encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4))).double()
+    _, rows = pack(random_batch(spec, [5], starts=[3]))
+    encoder.update_statistics(rows)
+    forecast = torch.randn(len(rows.time), encoder.forecast_dim).double()
+    got = encoder.surprise(forecast, rows.obs, rows.prev_reward)
+    reals = torch.stack([rows.obs["place"][:, 0], rows.obs["place"][:, 1], rows.prev_reward], 1)
+    deviation = reals.var(0, unbiased=False).sqrt().clamp(min=1e-2)
+    reals = ((reals - reals.mean(0)) / deviation).clamp(-10, 10)
+    for row in range(len(rows.time)):
+        # Keys in order: the mask's three flags, then the room, one of four.
+        numbers, flags, room = forecast[row].split([3, 3, 4])
+        want = sum(float(numbers[i] - reals[row, i]) ** 2 for i in range(3))
+        for i in range(3):
+            chance = 1 / (1 + math.exp(-flags[i]))
+            want -= math.log(chance if rows.obs["action_mask"][row, i] else 1 - chance)
+        odds = room.exp() / room.exp().sum()
+        want -= math.log(odds[int(rows.obs["room"][row])])
+        assert float(got[row]) == pytest.approx(want / 7)
+
+
 def test_without_a_horizon_time_is_no_input():
     spec = tiny_spec(horizon=None)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4)))

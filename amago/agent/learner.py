@@ -121,8 +121,9 @@ class Learner:
         }
         if agent.world_model is not None:
             assert isinstance(agent.encoder, MLPEncoder)
-            following = end(agent.encoder.normalised_reals(rows))
-            error = agent.world_model.loss(actor_state, action, following)
+            seen = {key: end(value) for key, value in rows.obs.items()}
+            forecast = agent.world_model(actor_state, action)
+            error = agent.encoder.surprise(forecast, seen, end(rows.prev_reward))
             terms["world_model"] = (settings.world_model_weight, error)
         losses = {name: term.mean() for name, (_, term) in terms.items()}
         total = torch.stack([terms[name][0] * loss for name, loss in losses.items()]).sum()

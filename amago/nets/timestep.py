@@ -62,38 +62,43 @@ class MLPEncoder(TimestepEncoder):
         self.spec = spec
         self.keys = sorted(spec.obs)
         self.routes = {key: _route(item) for key, item in spec.obs.items()}
-        width = 0
+        width = categories = 0
         reals = 1  # prev_reward is a real feature
+        self._plain: dict[str, int] = {}
         self.trunks, self.embeddings = nn.ModuleDict(), nn.ModuleDict()
         for key in self.keys:
             item = spec.obs[key]
             count, route = _count(item.shape), self.routes[key]
             reals += count if route == "real" else 0
-            width += {"flag": count, "one_hot": count * item.size}.get(route, 0)
-            if route == "embed":
+            if route in ("flag", "one_hot"):
+                categories += count
+                self._plain[key] = count * (item.size if route == "one_hot" else 1)
+            elif route == "embed":
                 self.embeddings[_name(key)] = nn.Embedding(item.size, settings.embedding_dim)
                 width += count * settings.embedding_dim
             elif route == "trunk":
                 self.trunks[_name(key)] = trunk = ImageEncoder(item, settings)
                 width += trunk.output_dim
-        self.num_reals = reals
+        self.num_quantities = reals + categories
+        """How many numbers, flags and categories `surprise` judges."""
+        self.forecast_dim = reals + sum(self._plain.values())
         self.normalizer = RunningNormalizer(reals) if settings.normalize else None
         self.instruction = None
         if spec.goals is not None:
             self.instruction = InstructionEncoder(spec.goals, instruction or InstructionSettings())
             width += self.instruction.output_dim
         with_time = spec.horizon is not None
-        size_in = reals + width + spec.action.size + 1 + with_time
+        size_in = self.forecast_dim + width + spec.action.size + 1 + with_time
         self.net = mlp((size_in, *settings.hidden))
         self.norm = nn.LayerNorm(settings.hidden[-1])
         self.output_dim = settings.hidden[-1]
 
     def update_statistics(self, rows: Rows) -> None:
         if self.normalizer is not None:
-            self.normalizer.update(self._reals(rows))
+            self.normalizer.update(self._reals(rows.obs, rows.prev_reward))
 
     def forward(self, rows: Rows) -> Float[Tensor, "M E"]:
-        reals = self.normalised_reals(rows)
+        reals = self._normalised_reals(rows.obs, rows.prev_reward)
         features = [reals]
         features += [
             self._feature(key, rows.obs[key], reals.dtype)
@@ -110,9 +115,34 @@ class MLPEncoder(TimestepEncoder):
         encoded: Tensor = self.norm(self.net(torch.cat(features, -1)))
         return encoded
 
-    def normalised_reals(self, rows: Rows) -> Float[Tensor, "M F"]:
-        """All real-valued features, the previous reward among them, as the network sees them."""
-        reals = self._reals(rows)
+    def surprise(
+        self, forecast: Float[Tensor, "M F"], obs: dict[str, Tensor], reward: Float[Tensor, " M"]
+    ) -> Float[Tensor, " M"]:
+        """How wrong a forecast of observations and rewards was, per quantity.
+
+        Numbers are forecast as the network sees them, by their squared errors; flags and
+        categories follow as logits, key by key, by their cross-entropies. Images and embedded
+        ids are left out.
+        """
+        reals = self._normalised_reals(obs, reward)
+        sizes = [reals.shape[1], *self._plain.values()]
+        numbers, *logits = forecast.split_with_sizes(sizes, -1)
+        error: Tensor = (numbers - reals).square().sum(-1)
+        for key, block in zip(self._plain, logits, strict=True):
+            seen = _flat(obs[key])
+            if self.routes[key] == "flag":
+                flags = seen.to(block.dtype)
+                terms = F.binary_cross_entropy_with_logits(block, flags, reduction="none")
+            else:
+                choices = block.view(*seen.shape, -1).transpose(1, 2)
+                terms = F.cross_entropy(choices, seen.long(), reduction="none")
+            error = error + terms.sum(-1)
+        return error / self.num_quantities
+
+    def _normalised_reals(
+        self, obs: dict[str, Tensor], reward: Float[Tensor, " M"]
+    ) -> Float[Tensor, "M F"]:
+        reals = self._reals(obs, reward)
         return reals if self.normalizer is None else self.normalizer(reals)
 
     def _feature(self, key: str, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
@@ -128,10 +158,13 @@ class MLPEncoder(TimestepEncoder):
         features: Tensor = self.trunks[_name(key)](values, dtype)
         return features
 
-    def _reals(self, rows: Rows) -> Float[Tensor, "M F"]:
-        dtype = rows.prev_reward.dtype
-        reals = [_flat(rows.obs[key]).to(dtype) for key in self.keys if self.routes[key] == "real"]
-        return torch.cat([*reals, rows.prev_reward[:, None]], -1)
+    def _reals(
+        self, obs: dict[str, Tensor], reward: Float[Tensor, " M"]
+    ) -> Float[Tensor, "M F"]:
+        reals = [
+            _flat(obs[key]).to(reward.dtype) for key in self.keys if self.routes[key] == "real"
+        ]
+        return torch.cat([*reals, reward[:, None]], -1)
 
 
 def _route(item: ObsSpec) -> str:

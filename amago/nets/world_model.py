@@ -1,4 +1,4 @@
-"""What happens next, predicted from state and action: an auxiliary loss."""
+"""What happens next, forecast from state and action for an auxiliary loss."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from amago.nets.layers import mlp
 
 
 class WorldModel(nn.Module):
-    """[state, action] → the next row's normalised real features, the reward among them."""
+    """[state, action] → a forecast of the next row, which `MLPEncoder.surprise` judges."""
 
-    def __init__(self, state_dim: int, action_size: int, num_features: int, hidden: int) -> None:
+    def __init__(self, state_dim: int, action_size: int, forecast_dim: int, hidden: int) -> None:
         super().__init__()
-        self.net = mlp((state_dim + action_size, hidden, hidden, num_features))
+        self.net = mlp((state_dim + action_size, hidden, hidden, forecast_dim))
 
-    def loss(
-        self,
-        state: Float[Tensor, "M D"],
-        action: Float[Tensor, "M A"],
-        following: Float[Tensor, "M F"],
-    ) -> Float[Tensor, " M"]:
-        predicted: Tensor = self.net(torch.cat((state, action), -1))
-        return (predicted - following).square().mean(-1)
+    def forward(
+        self, state: Float[Tensor, "M D"], action: Float[Tensor, "M A"]
+    ) -> Float[Tensor, "M F"]:
+        forecast: Tensor = self.net(torch.cat((state, action), -1))
+        return forecast

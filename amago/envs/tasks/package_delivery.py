@@ -40,7 +40,7 @@ class PackageDelivery(GoalTask):
         self.goals = GoalSpec(max_goals, 1, low=(0,), high=(road - 1,))
         # Places are categories: to know one again is all that the road asks of memory, and
         # neighbours have nothing in common.
-        sizes = (road, PACKAGES_PER_GOAL * max_goals + 1, 2)
+        sizes = [road, PACKAGES_PER_GOAL * max_goals + 1, 2]
         self.observation_space = spaces.MultiDiscrete(sizes)
         self._ids = np.min_scalar_type(max(sizes) - 1)
         self.action_space = spaces.Discrete(8)
