@@ -21,7 +21,7 @@ from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
 from amago.report.runs import read_run
-from amago.rollout.stats import summarise
+from amago.rollout.stats import summarise, summarise_per_task
 from amago.training import checkpoint, loop
 from amago.training.check import Check, check
 from amago.training.conclude import conclude
@@ -109,7 +109,8 @@ def evaluate(
     seed: int = 0,
     num_lanes: int = 16,
 ) -> dict[str, Any]:
-    """Returns of a loaded policy: mean, deviation, success, and per tenth of the horizon."""
+    """Returns of a loaded policy: mean, deviation, success, and per tenth of the horizon; of
+    several tasks also each one's own."""
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least 1 episode, got {episodes}")
     vector, made_here = _vector(env, seed, min(num_lanes, episodes))
@@ -124,7 +125,11 @@ def evaluate(
             f"{vector.spec.name} has {dict(vector.spec.obs)} and {vector.spec.action}"
         )
     try:
-        return dict(summarise(evaluate_rollouts(policy.policy, vector, episodes)))
+        records = evaluate_rollouts(policy.policy, vector, episodes)
+        result: dict[str, Any] = dict(summarise(records))
+        if len(set(vector.tasks)) > 1:
+            result["tasks"] = summarise_per_task(records)
+        return result
     finally:
         if made_here:
             vector.close()

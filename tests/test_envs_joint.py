@@ -137,4 +137,9 @@ def test_a_run_reports_every_task_and_is_deterministic(
         for trajectory in map(store.read, store.ids.tolist()):
             paid[trajectory.task] |= set(trajectory.prev_reward.tolist()) - {0.0}
     assert [*paid.values()] == [{0.25}, {250.0}]
-    api.load(tmp_path / "a")
+    again = api.evaluate(api.load(tmp_path / "a"), config.env, 4, num_lanes=4)
+    assert {task: earned["episodes"] for task, earned in again["tasks"].items()} == {
+        task: 2 for task in config.env.ids
+    }
+    mean = sum(earned["return_mean"] for earned in again["tasks"].values()) / 2
+    assert again["return_mean"] == pytest.approx(mean)

@@ -36,8 +36,9 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
         rates = "  ".join(f"{100 * rate:.1f}%" for rate in result["success_per_trial"])
         table.add_row("success per trial", rates)
     for task, earned in result.get("tasks", {}).items():
-        chance = number(earned.get("random_return_mean"))
-        table.add_row(task, f"{number(earned['return_mean'])} (random {chance})")
+        chance = earned.get("random_return_mean")
+        beside = "" if chance is None else f" (random {number(chance)})"
+        table.add_row(task, number(earned["return_mean"]) + beside)
     table.add_row("rollouts", f"{result.get('episodes', '–')}")
     if result.get("epochs") is not None:
         table.add_row("epochs", f"{result['epochs']}")
