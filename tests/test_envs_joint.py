@@ -138,8 +138,6 @@ def test_a_run_reports_every_task_and_is_deterministic(
             paid[trajectory.task] |= set(trajectory.prev_reward.tolist()) - {0.0}
     assert [*paid.values()] == [{0.25}, {250.0}]
     again = api.evaluate(api.load(tmp_path / "a"), config.env, 4, num_lanes=4)
-    assert {task: earned["episodes"] for task, earned in again["tasks"].items()} == {
-        task: 2 for task in config.env.ids
-    }
+    assert [again["tasks"][task]["episodes"] for task in config.env.ids] == [2, 2]
     mean = sum(earned["return_mean"] for earned in again["tasks"].values()) / 2
     assert again["return_mean"] == pytest.approx(mean)

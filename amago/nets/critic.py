@@ -46,7 +46,7 @@ class DiscreteCritics(nn.Module):
         self.shape = (num_discounts, action.size)
         self.bins = _bins(settings)
         width = num_discounts * action.size * settings.value_width
-        self.layers = _ensemble(settings, (state_dim, *settings.critic_hidden, width))
+        self.layers = _ensemble(settings, (state_dim, *settings.critic_hidden, width), self.bins)
 
     def forward(
         self,
@@ -132,7 +132,7 @@ class ContinuousCritics(nn.Module):
         # bins have one scale for all.
         width = len(discounts) if self.bins is None else settings.value_width
         sizes = (state_dim + action.size + 1, *settings.critic_hidden, width)
-        self.layers = _ensemble(settings, sizes)
+        self.layers = _ensemble(settings, sizes, self.bins)
         horizons = 1.0 / (1.0 - torch.tensor(discounts, dtype=torch.float64))
         self.register_buffer("horizons", symlog(horizons).float())
 
@@ -245,10 +245,17 @@ def _bins(settings: HeadSettings) -> ReturnBins | None:
     return ReturnBins(settings.critic, settings.value_width, settings.return_limits)
 
 
-def _ensemble(settings: HeadSettings, sizes: Sequence[int]) -> nn.ModuleList:
+def _ensemble(
+    settings: HeadSettings, sizes: Sequence[int], bins: ReturnBins | None
+) -> nn.ModuleList:
     layers = [EnsembleLinear(settings.num_critics, *pair) for pair in pairwise(sizes)]
-    if settings.critic != "scalar":
-        # Equal bins mean a return of 0; random ones would mean a return of any size.
-        nn.init.zeros_(layers[-1].weight)
-        nn.init.zeros_(layers[-1].bias)
+    if bins is not None:
+        # Before the critics know better, returns are small; large ones are so unlikely that they
+        # count as empty when read, but not so much that they could not be learned soon. The
+        # weights stay random: zeros in their place let nothing through to the layers below at
+        # first, and what is rare in a batch, such as the use of memory, is then found late or
+        # not at all.
+        with torch.no_grad():
+            prior = -(0.5 * bins.centres.square()).clamp(max=8.0)
+            layers[-1].bias.copy_(prior.repeat(sizes[-1] // bins.count))
     return nn.ModuleList(layers)

@@ -165,7 +165,7 @@ class HeadSettings:
         low, high = self.return_limits
         if not (low < high and low == -high):
             raise ValueError(
-                "--heads.return-limits takes -x and x, so that untrained critics start at 0, "
+                "--heads.return-limits takes -x and x, so that untrained critics start near 0, "
                 f"got {self.return_limits}"
             )
         at_least(0, self, "heads", "probability_floor")

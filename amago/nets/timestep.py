@@ -158,9 +158,7 @@ class MLPEncoder(TimestepEncoder):
         features: Tensor = self.trunks[_name(key)](values, dtype)
         return features
 
-    def _reals(
-        self, obs: dict[str, Tensor], reward: Float[Tensor, " M"]
-    ) -> Float[Tensor, "M F"]:
+    def _reals(self, obs: dict[str, Tensor], reward: Float[Tensor, " M"]) -> Float[Tensor, "M F"]:
         reals = [
             _flat(obs[key]).to(reward.dtype) for key in self.keys if self.routes[key] == "real"
         ]
