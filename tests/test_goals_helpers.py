@@ -84,11 +84,12 @@ def play(env: gym.Env[Any, Any], trajectory: Trajectory) -> Trajectory:
         rows.append((obs, float(reward), terminated, info))
         if terminated:
             break
+    seen = trajectory.obs["observation"].dtype
     achieved = [info["achieved"] for *_, info in rows]
     total = [goal for goals in achieved for goal in goals]
     return replace(
         trajectory,
-        obs={"observation": np.array([obs for obs, *_ in rows], np.float32)},
+        obs={"observation": np.array([obs for obs, *_ in rows], seen)},
         prev_action=trajectory.prev_action[: len(rows)],
         prev_reward=np.array([reward for _, reward, *_ in rows], np.float32),
         first=np.arange(len(rows)) == 0,
