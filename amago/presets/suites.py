@@ -58,7 +58,11 @@ def _half_cheetah() -> Config:
         replay=ReplaySettings(capacity=2_000, batch_size=24, context_length=16),
         heads=replace(SMALL.heads, num_critics=2),
         agent=AgentSettings(
-            discounts=(0.95, 0.98), acting_discount=0.98, reward_scale=1.0, target_tau=0.01
+            discounts=(0.9, 0.97),
+            acting_discount=0.97,
+            reward_scale=1.0,
+            bc_weight=0.0,
+            target_tau=0.01,
         ),
         optim=OptimSettings(learning_rate=5e-4),
         run=RunSettings(epochs=200, updates_per_epoch=400, eval_interval=5, eval_episodes=32),
