@@ -243,6 +243,8 @@ class VectorEnv(Protocol):
     num_lanes: int
     tasks: tuple[str, ...]
     """A label per lane, for statistics."""
+    horizons: tuple[int | None, ...]
+    """Per lane: tasks that are trained together may differ, and the spec has the longest."""
     episodes: Array  # [N] int64
 
     def reset(self) -> Timestep:

@@ -51,6 +51,7 @@ def test_each_task_plays_the_worlds_of_its_lanes_with_its_rewards():
     joint = make_vector(EnvSettings(ids=PAIR, kwargs=SMALL), seed=3, num_lanes=5)
     assert joint.tasks == (PAIR[0],) * 2 + (PAIR[1],) * 3
     assert joint.spec.horizon == 12  # the longest
+    assert joint.horizons == (9, 9, 12, 12, 12)
     alone = [
         make_vector(EnvSettings(id=DOOR, kwargs={**SMALL, "horizon": h}), seed=3, num_lanes=5)
         for h in (9, 12)

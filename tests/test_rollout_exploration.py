@@ -24,12 +24,16 @@ def rows(time, mask=None):
     return Timestep(obs, zeros[:, None], zeros, time, time == 0, no, no, np.zeros(n, np.int64))
 
 
-def explorer(kind="annealed", num_lanes=4, action="discrete", size=5, horizon=H, seed=0, **more):
+def explorer(
+    kind="annealed", num_lanes=4, action="discrete", size=5, horizon=H, seed=0, horizons=None,
+    **more,
+):  # fmt: skip
     spec = EnvSpec("e", {"x": ObsSpec((1,), "float32")}, ActionSpec(action, size), horizon)
     settings = ExplorationSettings(kind=kind, **more)
     return Exploration(
-        settings, spec, num_lanes=num_lanes, anneal_steps=1000, rollout_steps=50, seed=seed
-    )
+        settings, spec, num_lanes=num_lanes, horizons=horizons, anneal_steps=1000,
+        rollout_steps=50, seed=seed,
+    )  # fmt: skip
 
 
 FULL = {"start": (1.0, 1.0), "end": (1.0, 1.0)}
@@ -114,6 +118,16 @@ def test_ends_keeps_annealed_noise_at_the_first_and_the_last_three_steps_alone()
         for t in (0, H - 3, H - 2, H - 1):
             want[t] = annealed.epsilon(np.array([t]))[0]
         np.testing.assert_allclose(noise.epsilon(times), want)
+
+
+def test_every_lane_explores_within_its_own_horizon():
+    ends, annealed = explorer("ends", horizons=(H, 2 * H, 5 * H, None)), explorer()
+    epsilon = ends.epsilon(np.full(4, H - 1))
+    assert epsilon[0] == pytest.approx(annealed.epsilon(np.array([H - 1]))[0])
+    assert epsilon[1:3].tolist() == pytest.approx([0.5 / (2 * H), 0.5 / (5 * H)])
+    assert ends.epsilon(np.full(4, 49))[3] > 0.8  # the last step of an epoch
+    late = explorer(horizons=(H, 2 * H, 5 * H, None)).epsilon(np.full(4, H))
+    assert late.tolist() == pytest.approx([0.8, 0.9, 0.96, 1.0 - 0.2 * H / 50])
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])

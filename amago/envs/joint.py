@@ -74,6 +74,7 @@ class JointVector:
         self._parts, self._scales, self.spec = list(parts), list(scales), spec
         self.num_lanes = sum(part.num_lanes for part in parts)
         self.tasks: tuple[str, ...] = sum((tuple(part.tasks) for part in parts), ())
+        self.horizons: tuple[int | None, ...] = sum((tuple(part.horizons) for part in parts), ())
         self._starts = np.cumsum([0, *(part.num_lanes for part in parts)])
         self._reports_success = False
 

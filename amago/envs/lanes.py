@@ -44,6 +44,7 @@ class LaneVector:
         self.spec = EnvSpec(name, obs.specs, action.spec, horizon, goals)
         self.num_lanes = num_lanes
         self.tasks = (name,) * num_lanes
+        self.horizons = (horizon,) * num_lanes
         self.seed = seed
         self.first_lane = first_lane
         self._obs = obs

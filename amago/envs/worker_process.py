@@ -24,7 +24,7 @@ def serve(pipe: Connection, pickled: bytes, first_lane: int, num_lanes: int) -> 
         try:
             vector = cloudpickle.loads(pickled)(first_lane, num_lanes)
             assert vector is not None
-            pipe.send((None, (vector.spec, vector.tasks)))
+            pipe.send((None, (vector.spec, vector.tasks, vector.horizons)))
             while True:
                 method, arguments = pipe.recv()
                 if method == "episodes":

@@ -47,7 +47,8 @@ class WorkerVector:
             self.close()
             raise
         self.spec = hellos[0][0]
-        self.tasks: tuple[str, ...] = sum((tasks for _, tasks in hellos), ())
+        self.tasks: tuple[str, ...] = sum((tasks for _, tasks, _ in hellos), ())
+        self.horizons: tuple[int | None, ...] = sum((horizons for *_, horizons in hellos), ())
 
     @property
     def episodes(self) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from amago.rollout.random_policy import random_actions
@@ -12,7 +14,9 @@ EDGE_STEPS = 3
 """kind "ends": the last steps of a rollout that keep the annealed noise."""
 
 
-def annealed(settings: ExplorationSettings, progress: float, time: Array, horizon: int) -> Array:
+def annealed(
+    settings: ExplorationSettings, progress: float, time: Array, horizon: int | Array
+) -> Array:
     """ε of a rollout's step `time` when `progress` of the annealing has passed."""
     progress = min(progress, 1.0)
     start = settings.start[0] + progress * (settings.start[1] - settings.start[0])
@@ -24,7 +28,9 @@ class Exploration:
     """Annealed noise whose strength each rollout draws anew.
 
     `steps` counts steps per lane over the whole run; it is all that a checkpoint needs,
-    because `begin` derives the random stream of each epoch from (seed, epoch).
+    because `begin` derives the random stream of each epoch from (seed, epoch). `horizons` says
+    when the rollouts of each lane end, where tasks differ; `rollout_steps` stands in for unknown
+    ones.
     """
 
     def __init__(
@@ -36,10 +42,13 @@ class Exploration:
         anneal_steps: int,
         rollout_steps: int,
         seed: int,
+        horizons: Sequence[int | None] | None = None,
     ) -> None:
         self.settings, self.spec, self.seed = settings, spec, seed
         self.anneal_steps = anneal_steps
-        self.horizon = spec.horizon or rollout_steps
+        self.horizon: int | Array = spec.horizon or rollout_steps
+        if horizons is not None:
+            self.horizon = np.array([horizon or rollout_steps for horizon in horizons])
         self.steps = 0
         self.multiplier = np.zeros(num_lanes)
         self.begin(0)

@@ -216,6 +216,7 @@ def _build(
         config.exploration,
         env.spec,
         num_lanes=config.env.num_lanes,
+        horizons=env.horizons,
         anneal_steps=config.exploration.anneal_steps or max(planned, 1),
         rollout_steps=steps_per_epoch,
         seed=derive(seed, "exploration"),
