@@ -25,7 +25,7 @@ from amago.rollout.stats import summarise, summarise_per_task
 from amago.training import checkpoint, loop
 from amago.training.check import Check, check
 from amago.training.conclude import conclude
-from amago.training.evaluate import evaluate_rollouts
+from amago.training.evaluate import check_spaces, evaluate_rollouts
 from amago.training.predictor import Predictor
 from amago.training.run import Custom, Run, check_custom, create, read_header, restore
 from amago.training.view import Silent, View
@@ -114,17 +114,8 @@ def evaluate(
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least 1 episode, got {episodes}")
     vector, made_here = _vector(env, seed, min(num_lanes, episodes))
-    spec = policy.policy.agent.spec
-    if (vector.spec.obs, vector.spec.action, vector.spec.goals) != (
-        spec.obs,
-        spec.action,
-        spec.goals,
-    ):
-        raise ValueError(
-            f"the policy was trained on {spec.name} with {dict(spec.obs)} and {spec.action}, but "
-            f"{vector.spec.name} has {dict(vector.spec.obs)} and {vector.spec.action}"
-        )
     try:
+        check_spaces(policy.policy.agent.spec, vector.spec)
         records = evaluate_rollouts(policy.policy, vector, episodes)
         result: dict[str, Any] = dict(summarise(records))
         if len(set(vector.tasks)) > 1:

@@ -117,7 +117,8 @@ class GoalSpec:
             body, times = (match[1], int(match[2])) if match else (part.strip(), 1)
             if not body:
                 raise ValueError(f"expected goals separated by commas, got {text!r}")
-            goals += [self.read_goal(body)] * times
+            # One too many is enough to be refused, however many were meant.
+            goals += [self.read_goal(body)] * min(times, self.max_goals + 1)
         return self.goals(goals)
 
     def write(self, goals: ArrayLike) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,14 +16,15 @@ import amago
 from amago.config import override
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.suites.crafter.goals import TABLE_1
+from amago.envs.suites.crafter.goals import TABLE_GOALS
 from amago.presets import preset
-from amago.training.video import captioned, instruction_lines, same_size
+from amago.training import video
+from amago.training.evaluate import evaluate_instructions
+from amago.training.video import captioned, instruction_lines, record_video, same_size
 
 
 @pytest.fixture(scope="module")
 def crafter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("crafter")
     config = override(
         tiny("crafter"),
         {
@@ -70,15 +73,95 @@ def test_an_agent_is_asked_in_words_and_filmed(crafter, tmp_path, capsys):
     )
     assert code == 0 and json.loads(out)["episodes"] == 2
     assert film.read_bytes().startswith(b"GIF8")
+    code, out, _ = command(
+        capsys, "eval", crafter, "--episodes", 1, "--instruction", words,
+        "--video", tmp_path / "out.mp4",
+    )  # fmt: skip
+    assert code == 0 and "video: " in out and (tmp_path / "out.mp4").stat().st_size > 1000
     code, _, error = command(capsys, "eval", crafter, "--instruction", "eat house")
     assert code == 2 and "eat house" in error
+
+
+def test_relabeling_is_told_in_crafters_own_words(crafter, capsys):
+    code, out, _ = command(capsys, "relabel", crafter)
+    assert code == 0 and "asked" in out
+    assert not re.search(r"travel \d", out)
 
 
 def test_the_table_has_every_instruction_of_the_paper_beside_random_play(crafter, capsys):
     code, out, _ = command(capsys, "eval", crafter, "--table", "crafter", "--episodes", 1, "--json")
     rows = json.loads(out)
-    assert code == 0 and [row["instruction"] for row in rows] == [*TABLE_1, "(as drawn)"]
+    assert code == 0 and [row["instruction"] for row in rows] == [*TABLE_GOALS, "(as drawn)"]
     assert all(row[name] in (0.0, 1.0) for row in rows for name in ("success", "random"))
+    for more in (("--instruction", "eat cow"), ("--video", "out.mp4"), ("--attention", "out.png")):
+        code, _, error = command(capsys, "eval", crafter, "--table", "crafter", *more)
+        assert code == 2 and "leave out the other outputs" in error
+
+
+class Chooser:
+    """Takes one action, in the place of an agent that was trained on some environment."""
+
+    def __init__(self, spec, action):
+        self.agent, self.action = SimpleNamespace(spec=spec), action
+
+    def initial_state(self, num_lanes):
+        return None
+
+    def act(self, timestep, state):
+        return np.full(len(timestep), self.action), state
+
+
+LEFT = 1
+"""Two steps to the left of the start (32, 32), (30, 30) is reached."""
+
+
+def test_a_table_tells_instructions_and_players_apart():
+    settings = EnvSettings(id="amago/Crafter-v0", kwargs={"horizon": 3})
+    spec = make_vector(settings, seed=0, num_lanes=1).spec
+    asked = ("travel to (30, 30)", "travel to (35, 30)", "place stone")
+    rows = evaluate_instructions(Chooser(spec, LEFT), settings, asked, 8, seed=0)
+    assert [row["instruction"] for row in rows] == [*asked, "(as drawn)"]
+    assert rows[0]["success"] > 0.5 > rows[0]["random"]
+    assert [row["success"] for row in rows[1:3]] == [0.0, 0.0]
+
+
+def test_an_undirected_agent_is_judged_by_the_same_table():
+    undirected = {"horizon": 4, "instructions": "none"}
+    spec = make_vector(
+        EnvSettings(id="amago/Crafter-v0", kwargs=undirected), seed=0, num_lanes=1
+    ).spec
+    settings = EnvSettings(id="amago/Crafter-v0", kwargs={**undirected, "instructions": "random"})
+    asked = ("travel to (30, 30)", "travel to (35, 30)")
+    rows = evaluate_instructions(Chooser(spec, LEFT), settings, asked, 8, seed=0)
+    assert spec.goals is None and rows[0]["success"] > 0.5 and rows[1]["success"] == 0.0
+
+
+def test_a_table_of_other_observations_is_refused():
+    settings = EnvSettings(id="amago/Crafter-v0")
+    pixels = replace(settings, kwargs={"observation": "pixels"})
+    spec = make_vector(settings, seed=0, num_lanes=1).spec
+    with pytest.raises(ValueError, match="trained on amago/Crafter-v0 with observations"):
+        evaluate_instructions(Chooser(spec, 0), pixels, ("eat cow",), 1, seed=0)
+    expanded = replace(settings, kwargs={"expanded": True})
+    with pytest.raises(ValueError, match="goals ExpandedCrafterGoals"):
+        evaluate_instructions(Chooser(spec, 0), expanded, ("eat cow",), 1, seed=0)
+
+
+def test_the_film_ends_with_what_the_last_step_completed(tmp_path, monkeypatch):
+    settings = EnvSettings(
+        id="amago/Crafter-v0", kwargs={"horizon": 9}, instruction="travel to (30, 30), eat cow"
+    )
+    spec = make_vector(settings, seed=0, num_lanes=1).spec
+    shown = []
+    monkeypatch.setattr(video, "captioned", lambda frame, lines: shown.append(lines) or frame)
+    record_video(Chooser(spec, LEFT), settings, 0, tmp_path / "out.gif")
+    begun, done = "[ ] travel to (30, 30)", "[x] travel to (30, 30)"
+    expected = [[begun, "[ ] eat cow"]] * 2 + [[done, "[ ] eat cow"]] * 8
+    assert shown == expected  # the reset and nine steps
+    shown.clear()
+    one = replace(settings, instruction="travel to (30, 30)")
+    record_video(Chooser(spec, LEFT), one, 0, tmp_path / "out.gif")
+    assert shown == [[begun], [begun], [done]]
 
 
 def test_the_lines_under_a_film_mark_what_is_complete():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import crafter
@@ -15,7 +16,13 @@ from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.suites.crafter.env import Crafter
 from amago.envs.suites.crafter.game import ACTIONS, ITEMS, TEXTURES, Game, _World
-from amago.envs.suites.crafter.goals import ACHIEVEMENTS, VOCABULARY
+from amago.envs.suites.crafter.goals import (
+    ACHIEVEMENTS,
+    COORDINATES,
+    PLACE_GOALS,
+    TRAVEL_GOALS,
+    VOCABULARY,
+)
 
 FRONT = (0, 1)
 """The player looks down when a world begins."""
@@ -166,6 +173,25 @@ def test_building_at_a_location_is_a_goal_of_expanded_crafter(turn, target):
         built = {"place 30 30"} if expanded and target == (30, 30) else set()
         assert do(env, "place_stone") == {"place stone"} | built
         assert env.game.world[target][0] == "stone"
+
+
+def test_every_location_can_be_built_at_and_travelled_to():
+    env = cleared(expanded=True)
+    world, player = env.game.world, env.game.player
+    player.inventory["stone"] = 9
+    for x, y in product(COORDINATES, COORDINATES):
+        for creature in [item for item in world.objects if item is not player]:
+            world.remove(creature)
+        # From the left, or where that is off the map from the right.
+        side, turn = ((x - 1, y), "move_right") if x else ((x + 1, y), "move_left")
+        world.move(player, side)
+        world[x, y] = "water"  # turn towards it without walking on
+        env.step(ACTIONS.index(turn))
+        player.inventory["stone"] = 9
+        seen = words(env.step(ACTIONS.index("place_stone"))[4]["achieved"])
+        assert seen == {f"place {x} {y}", "place stone", f"travel {x} {y}"}
+        world[x, y] = "grass"
+    assert len(PLACE_GOALS) == len(TRAVEL_GOALS) == 169
 
 
 @pytest.mark.parametrize("material", ["iron", "diamond"])

@@ -16,6 +16,11 @@ from amago.envs.suites.crafter.goals import goal
 from amago.envs.suites.crafter.instructions import draw_instruction, tech_tree
 from amago.envs.suites.crafter.spec import goal_spec
 from amago.goals import replay
+from amago.replay.rarity import Rarity, combine, count
+from amago.replay.relabel import Relabeler
+from amago.replay.settings import RelabelSettings
+from amago.rollout.driver import drive
+from amago.rollout.recorder import Recorder
 
 SPEC = goal_spec(expanded=True)
 
@@ -38,6 +43,8 @@ def test_the_spec_reads_and_writes_crafters_own_words():
     text = "collect sapling, place plant x2, travel to (10, 10)"
     assert spec.write(spec.instruction(text)) == text
     assert spec == Crafter(horizon=1).goals and spec != goal_spec(expanded=True)
+    with pytest.raises(ValueError, match="1 to 5 goals"):
+        spec.instruction("eat cow x99999999")
     with pytest.raises(ValueError, match="1 to 5 goals"):
         spec.instruction("eat cow x6")
 
@@ -87,6 +94,58 @@ def test_undirected_crafter_has_no_goals_and_its_own_reward():
     assert vector.spec.goals is None
     with pytest.raises(ValueError, match="random, tech-tree or none"):
         Crafter(instructions="weighted")
+
+
+def test_expanded_crafter_asks_for_the_tech_tree_unless_told_otherwise():
+    env = Crafter(expanded=True)
+    env.frontier = len(tech_tree(expanded=True)) - 1
+    asked = {
+        tuple(tokens)
+        for seed in range(120)
+        for tokens in env._asked(np.random.default_rng(seed))["instruction"].tolist()
+    }
+    assert {goal("near", "iron"), goal("near", "diamond")} <= asked
+    assert Crafter().instructions == "random"
+    assert Crafter(expanded=True, instructions="random").instructions == "random"
+
+
+class Busy:
+    """Mostly walks and does, so that things happen."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def initial_state(self, num_lanes: int) -> None:
+        return None
+
+    def act(self, timestep: Any, state: None) -> tuple[Any, None]:
+        return self.rng.choice([1, 2, 3, 4, 5, 5, 5, 6, 8, 10], len(timestep)), None
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_relabeled_rollouts_are_paid_as_the_real_world_pays(expanded):
+    kwargs = {"expanded": expanded, "horizon": 120}
+    vector = make_vector(EnvSettings(id="amago/Crafter-v0", kwargs=kwargs), seed=3, num_lanes=6)
+    recorder, kept = Recorder(vector.spec, vector.tasks), []
+    for step in drive(vector, Busy(0)):
+        kept += recorder.add(step)
+        if len(kept) >= 6:
+            break
+    rarity = Rarity(combine([count(trajectory) for trajectory in kept]))
+    world = FollowInstructions(Crafter(**kwargs))
+    generator, changed = np.random.default_rng(1), 0
+    for trajectory in kept:
+        actions = trajectory.prev_action[1:].argmax(1)
+        for mode, importance in (("some", True), ("some", False), ("all", True)):
+            settings = RelabelSettings(mode, importance)
+            after = Relabeler(settings, rarity if importance else None)(trajectory, generator)
+            changed += after is not trajectory
+            world.reset(seed=after.world_seed, options={"instruction": after.instruction})
+            steps = [world.step(action) for action in actions[: after.num_steps]]
+            assert [step[1] for step in steps] == after.prev_reward[1:].tolist()
+            assert [step[4]["progress"] for step in steps] == after.progress[1:].tolist()
+            assert [step[2] for step in steps] == after.terminal[1:].tolist()
+    assert changed > 10
 
 
 @pytest.mark.parametrize("expanded", [False, True])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes.util
+import json
+import os
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from test_run_helpers import command, tiny
 
+import amago
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.suites.metaworld import MetaWorldML1, full_name
@@ -20,6 +27,41 @@ CHEETAH, ML1 = "amago/HalfCheetahVelocity-v0", "amago/MetaWorldML1-v0"
 
 def lanes(name: str, **settings: Any) -> Any:
     return make_vector(EnvSettings(id=name, **settings), seed=0, num_lanes=2)
+
+
+@pytest.mark.parametrize("make", [HalfCheetahVelocity, MetaWorldML1])
+def test_films_need_no_screen(make):
+    """In a process of its own, because MuJoCo decides at its import how to draw."""
+    if ctypes.util.find_library("EGL") is None:
+        pytest.skip("no libEGL on this machine")
+    program = (
+        f"from {make.__module__} import {make.__name__} as make\n"
+        "env = make(render_mode='rgb_array')\n"
+        "env.reset(seed=0)\n"
+        "frame = env.render()\n"
+        "assert frame.ndim == 3 and frame.dtype == 'uint8' and frame.std() > 1, frame\n"
+    )
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL")
+    variables = {key: value for key, value in os.environ.items() if key not in hidden}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_ml1_is_evaluated_with_its_best_checkpoint_on_held_out_goals(tmp_path, capsys):
+    config = tiny("metaworld", {"env.kwargs": {"task": "reach", "split": "train", "horizon": 4}})
+    amago.train(config, seed=0, run_dir=tmp_path / "run", preset="metaworld")
+    asked = ["eval", tmp_path / "run", "--which", "best", "--episodes", 3, "--json"]
+    found = []
+    for split in ("train", "test"):
+        code, out, _ = command(capsys, *asked, "--set", f"env.kwargs.split={split}")
+        assert code == 0
+        found.append(json.loads(out))
+    assert found[0] == json.loads(command(capsys, *asked)[1]) != found[1]
+    assert len(found[1]["success_per_trial"]) == 3
+    code, _, error = command(capsys, *asked, "--set", "optim.learning_rate=1")
+    assert code == 2 and "takes env.NAME=VALUE, got optim.learning_rate=1" in error
 
 
 @pytest.mark.filterwarnings("ignore")

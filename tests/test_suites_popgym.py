@@ -19,6 +19,7 @@ from amago.envs.suites.catalogue import (
     POPGYM_ALL_IDS,
     POPGYM_FAMILIES,
     POPGYM_IDS,
+    POPGYM_NAVIGATION,
     POPGYM_PAPER_IDS,
     full_id,
 )
@@ -196,7 +197,7 @@ def train_two_updates(name: str, steps: int, folder: Any) -> None:
     assert result["updates"] == 2 and np.isfinite(result["return_mean"])
 
 
-@pytest.mark.parametrize("family", POPGYM_FAMILIES)
+@pytest.mark.parametrize("family", (*POPGYM_FAMILIES, *POPGYM_NAVIGATION))
 def test_one_environment_of_each_family_trains_two_small_updates(family, tmp_path, monkeypatch):
     monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
     train_two_updates(f"{family}Easy", 8, tmp_path / "run")

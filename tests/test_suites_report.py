@@ -147,6 +147,9 @@ def test_bad_suites_and_settings_fail_before_anything_runs(tmp_path, capsys):
         in command(capsys, "suite", "popgym", "--ids", "RepeatThirdEasy", *root)[2]
     )
     assert command(capsys, "suite", "popgym", "--set", "nets.size=3", *root)[0] != 0
+    for nothing in ("--ids", "--seeds"):
+        code, _, error = command(capsys, "suite", "popgym", nothing, *root)
+        assert code == 2 and "at least one of --ids and of --seeds" in error
     assert not (tmp_path / "suite").exists()
 
 
@@ -175,6 +178,14 @@ def test_a_missing_extra_is_an_error_with_the_command_that_installs_it(
         make_vector(EnvSettings(id=env_id), seed=0, num_lanes=1)
     assert f"pip install 'amago[{extra}]'" in str(error.value)
     assert f"pip install -c constraints.txt -e '.[{extra}]'" in str(error.value)
+
+
+def test_a_suite_without_its_extra_fails_before_anything_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "amago.envs.suites.popgym", raising=False)
+    monkeypatch.setitem(sys.modules, "popgym.envs", None)
+    code, _, error = command(capsys, "suite", "popgym", "--root", str(tmp_path / "suite"))
+    assert code == 2 and "pip install 'amago[popgym]'" in error
+    assert not (tmp_path / "suite").exists()
 
 
 def test_knowing_the_ids_imports_no_suite():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,6 +64,10 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     if options.greedy and options.sampled:
         raise ValueError("--greedy and --sampled exclude each other; give at most one")
+    if options.table is not None and (options.instruction, options.video, options.attention) != (
+        None, None, None,
+    ):  # fmt: skip
+        raise ValueError("--table asks for its own instructions; leave out the other outputs")
     if options.video is not None:
         check_video(options.video)
     prepare_process(options.threads)
@@ -79,31 +84,33 @@ def evaluate(arguments: Sequence[str]) -> int:
     if options.table is not None:
         return _show_table(policy, settings, options, seed)
     result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
-    if options.video is not None:
-        record_video(policy.policy, settings, seed, options.video)
-    if options.attention is not None:
-        _draw_attention(policy.policy, settings, seed, options.attention)
     if options.json:
         print(json.dumps(result))
-        return 0
-    from amago.envs.references import oracle_blocks
+    else:
+        from amago.envs.references import oracle_blocks
 
-    print_evaluation(result, oracle_blocks(settings))
+        print_evaluation(result, oracle_blocks(settings))
+    said = sys.stderr if options.json else sys.stdout
     if options.video is not None:
-        print(f"video: {options.video}")
+        record_video(policy.policy, settings, seed, options.video)
+        print(f"video: {options.video}", file=said)
     if options.attention is not None:
-        print(f"attention: {options.attention}")
+        _draw_attention(policy.policy, settings, seed, options.attention)
+        print(f"attention: {options.attention}", file=said)
     return 0
 
 
 def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, seed: int) -> int:
     from rich.console import Console
 
-    from amago.envs.suites.crafter.goals import TABLE_1
+    from amago.envs.suites.crafter.goals import TABLE_GOALS
     from amago.report.tables import instruction_table
     from amago.training.evaluate import evaluate_instructions
 
-    rows = evaluate_instructions(policy.policy, settings, TABLE_1, options.episodes, seed)
+    if settings.kwargs.get("instructions") == "none":
+        # Asked or not, an undirected agent shows in the same way what it achieves.
+        settings = replace(settings, kwargs={**settings.kwargs, "instructions": "random"})
+    rows = evaluate_instructions(policy.policy, settings, TABLE_GOALS, options.episodes, seed)
     if options.json:
         print(json.dumps(rows))
     else:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from amago.cli.parsing import parse
 
 if TYPE_CHECKING:
+    from amago.goals import GoalSpec
     from amago.replay.reader import TrajectoryReader
 
 
@@ -43,27 +45,42 @@ def relabel(arguments: Sequence[str]) -> int:
     from amago.report.relabeling import plot_choices, plot_relabel
     from amago.training.run import read_header
 
-    settings = from_dict(read_header(options.run)["config"]).relabel
+    header = read_header(options.run)
+    settings = from_dict(header["config"]).relabel
     with TrajectoryStore.open_readonly(options.run / "replay") as store:
         if store.goals is None:
             raise ValueError(
                 f"{options.run} has no instructions to relabel; this is for domains with goals, "
                 "like package-delivery and maze-runner"
             )
+        spec = _worded(header, store.goals)
         chosen = _find(store, options.trajectory)
         before = store.read(chosen)
         transform = StoreRelabeler(store, settings)
         after = transform(before, np.random.default_rng(options.seed))
         print(f"trajectory {chosen}")
-        print(describe_relabel(before, after, store.goals))
+        print(describe_relabel(before, after, spec))
         picture = options.picture or options.run / "relabel.png"
         picture.parent.mkdir(parents=True, exist_ok=True)
-        plot_relabel(before, after, store.goals, picture)
+        plot_relabel(before, after, spec, picture)
         print(f"picture: {picture}")
         if options.choices:
-            plot_choices(goal_choices(store), options.run / "choices.png")
+            plot_choices(goal_choices(store, spec), options.run / "choices.png")
             print(f"choices: {options.run / 'choices.png'}")
     return 0
+
+
+def _worded(header: dict[str, Any], stored: GoalSpec) -> GoalSpec:
+    """The goals in the words of the run's environment; in plain ones where it is the user's own."""
+    from amago.config import from_dict
+    from amago.envs.registry import make_vector
+
+    if "env" in header.get("custom", {}):
+        return stored
+    settings = replace(from_dict(header["config"]).env, num_workers=0)
+    lanes = max(1, len(settings.ids))
+    with contextlib.closing(make_vector(settings, seed=0, num_lanes=lanes)) as env:
+        return env.spec.goals or stored
 
 
 def _find(store: TrajectoryReader, wanted: int | None) -> int:

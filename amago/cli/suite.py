@@ -40,8 +40,12 @@ def suite(arguments: Sequence[str]) -> int:
     options = parse(SuiteOptions, gathered("--set", arguments), "amago suite")
     if options.preset not in PRESETS:
         raise ValueError(f"no suite is called {options.preset!r}; there are {', '.join(PRESETS)}")
+    if not options.ids or not options.seeds:
+        raise ValueError("expected at least one of --ids and of --seeds; leave a flag out instead")
     from rich.console import Console
 
+    from amago.envs.registry import single_env
+    from amago.envs.settings import EnvSettings
     from amago.report.suites import report_suite
     from amago.report.sweeps import export, summarise
     from amago.scale.jobs import flags, parse_overrides
@@ -54,8 +58,9 @@ def suite(arguments: Sequence[str]) -> int:
         for name in chosen
         for job in plan([options.preset], [seed], [f"env.id={name}", *options.set], options.root)
     ]
-    # A bad setting should fail here, not once per run.
+    # A bad setting or a missing package should fail here, not once per run.
     train_options(options.preset, flags(parse_overrides(options.set)))
+    single_env(EnvSettings(id=f"popgym/{chosen[0]}")).close()
     record_command(options.root, ["amago", "suite", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root)
     if outcome.exit_code == 0 or outcome.done:

@@ -75,15 +75,21 @@ class GoalChoice:
 
 
 def goal_choices(
-    store: TrajectoryReader, *, samples: int = 20, max_trajectories: int = 2000, seed: int = 0
+    store: TrajectoryReader,
+    words: GoalSpec | None = None,
+    *,
+    samples: int = 20,
+    max_trajectories: int = 2000,
+    seed: int = 0,
 ) -> list[GoalChoice]:
     """How often each goal is chosen with and without importance sampling (paper Figure 27).
 
     "Given that a goal is achieved in a trajectory that needs to be relabeled, what is the
     probability that it is chosen?" Each trajectory is relabeled `samples` times either way.
-    Goals are listed by how many trajectories achieve them, the rarest first.
+    Goals are listed by how many trajectories achieve them, the rarest first, as `words` writes
+    them, unless the store's own way is good enough.
     """
-    spec = store.goals
+    spec = words or store.goals
     if spec is None:
         raise ValueError("expected a store of trajectories with goals, got one without")
     rng = np.random.default_rng(seed)

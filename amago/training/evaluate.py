@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from amago.agent.policy import AgentPolicy
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.rollout.driver import drive
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import RolloutRecord, RolloutTracker
-from amago.types import Policy, Step, VectorEnv
+from amago.types import EnvSpec, Policy, Step, VectorEnv
 
 MAX_STEPS_WITHOUT_END = 100_000
 MAX_LANES = 32
@@ -56,8 +58,27 @@ def evaluate_rollouts(
     return records
 
 
+def check_spaces(trained: EnvSpec, given: EnvSpec) -> None:
+    """ValueError unless a policy that was trained on one environment can act in the other; a
+    policy that follows no instructions does not mind being given some."""
+    fits = (given.obs, given.action) == (trained.obs, trained.action)
+    if not fits or trained.goals not in (None, given.goals):
+        raise ValueError(
+            f"the policy was trained on {trained.name} with {_spaces(trained)}, but "
+            f"{given.name} has {_spaces(given)}"
+        )
+
+
+def _spaces(spec: EnvSpec) -> str:
+    return f"observations {dict(spec.obs)}, actions {spec.action} and goals {spec.goals}"
+
+
 def evaluate_instructions(
-    policy: Policy, settings: EnvSettings, instructions: Sequence[str], episodes: int, seed: int
+    policy: AgentPolicy,
+    settings: EnvSettings,
+    instructions: Sequence[str],
+    episodes: int,
+    seed: int,
 ) -> list[dict[str, Any]]:
     """How often each instruction is followed to its end, by the policy and by random play.
 
@@ -67,14 +88,14 @@ def evaluate_instructions(
     rows = []
     for instruction in (*instructions, ""):
         asked = replace(settings, instruction=instruction)
-        env = make_vector(asked, seed=seed, num_lanes=min(episodes, MAX_LANES))
-        try:
-            players = {"success": policy, "random": RandomPolicy(env.spec, seed)}
-            shares = {
-                name: float(np.mean([r.success for r in evaluate_rollouts(player, env, episodes)]))
-                for name, player in players.items()
-            }
-        finally:
-            env.close()
-        rows.append({"instruction": instruction or "(as drawn)", **shares})
+        row: dict[str, Any] = {"instruction": instruction or "(as drawn)"}
+        for name in ("success", "random"):
+            # Each in lanes of its own: what one achieves may change what lanes ask for later.
+            env = make_vector(asked, seed=seed, num_lanes=min(episodes, MAX_LANES))
+            with contextlib.closing(env):
+                check_spaces(policy.agent.spec, env.spec)
+                player = policy if name == "success" else RandomPolicy(env.spec, seed)
+                records = evaluate_rollouts(player, env, episodes)
+            row[name] = float(np.mean([record.success for record in records]))
+        rows.append(row)
     return rows

@@ -25,7 +25,8 @@ def check_video(path: Path) -> None:
     if importlib.util.find_spec("imageio") is None:
         raise ValueError(
             "--video needs imageio, which is not installed: "
-            "pip install -c constraints.txt 'amago[video]'"
+            "pip install 'amago[video]', or in a checkout of amago "
+            "pip install -c constraints.txt -e '.[video]'"
         )
 
 
@@ -36,10 +37,17 @@ def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Pa
 
     env = make_vector(first_task(settings), seed=seed, num_lanes=1)
     frames: list[Array] = []
+    bare: list[Array] = []
 
     def watch(step: Step) -> None:
-        if step.final is None:  # a lane that was reset in this call shows its next world
-            frames.append(captioned(env.render(), instruction_lines(env.spec, step.rows)))
+        if step.final is None:
+            bare[:] = [env.render()]
+            frames.append(captioned(bare[0], instruction_lines(env.spec, step.rows)))
+        elif bare:
+            # The lane was reset in this call and shows its next world: the last picture stays, for
+            # a second, with what the last step completed.
+            last = captioned(bare[0], instruction_lines(env.spec, step.final))
+            frames.extend([last] * FRAMES_PER_SECOND)
 
     try:
         evaluate_rollouts(policy, env, 1, watch)

@@ -29,7 +29,10 @@ class PopGym(gym.Env[Any, Any]):
     def __init__(self, name: str) -> None:
         cls = getattr(popgym_envs, name, None)
         if cls is None:
-            raise ValueError(f"POPGym has no environment {name!r}; install amago[popgym] anew")
+            raise ValueError(
+                f"the installed popgym has no environment {name!r}; upgrade it: "
+                "pip install 'amago[popgym]'"
+            )
         self.env = cls()
         self.horizon = _horizon(self.env)
         self.observation_space: spaces.Space[Any] = self.env.observation_space

@@ -6,9 +6,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from amago.envs.suites.extras import need
+from amago.envs.suites.extras import need, render_without_display
 from amago.types import Array
 
+render_without_display()
 need("mujoco", "mujoco")
 half_cheetah = need("gymnasium.envs.mujoco.half_cheetah_v5", "mujoco")
 

@@ -27,7 +27,8 @@ class Crafter(gym.Env[Any, Any]):
     """Crafter with instructions, or undirected, for the game's own reward.
 
     Instructions are drawn from the `random` distribution, from the `tech-tree` half of the time
-    (as far as this environment has come in its life), or not at all, `none`. Their rewards are
+    (as far as this environment has come in its life; what Expanded does unless told otherwise),
+    or not at all, `none`. Their rewards are
     amago.envs.instructions.FollowInstructions' business, which lanes add by themselves; here
     all goals that a step achieved are in info["achieved"].
 
@@ -41,7 +42,7 @@ class Crafter(gym.Env[Any, Any]):
     def __init__(
         self,
         observation: Literal["textures", "pixels"] = "textures",
-        instructions: Literal["random", "tech-tree", "none"] = "random",
+        instructions: Literal["random", "tech-tree", "none"] | None = None,
         expanded: bool = False,
         horizon: int = 2000,
         max_goals: int = MAX_GOALS,
@@ -49,6 +50,8 @@ class Crafter(gym.Env[Any, Any]):
     ) -> None:
         if observation not in ("textures", "pixels"):
             raise ValueError(f"expected observation textures or pixels, got {observation!r}")
+        if instructions is None:
+            instructions = "tech-tree" if expanded else "random"
         if instructions not in ("random", "tech-tree", "none"):
             raise ValueError(
                 f"expected instructions random, tech-tree or none, got {instructions!r}"

@@ -25,12 +25,13 @@ ACHIEVEMENTS = (
     "place_table", "wake_up",
 )  # fmt: skip
 """As Crafter names them."""
-TABLE_1 = (
-    "collect wood", "collect drink", "place plant", "wake up", "place table", "make wood sword",
-    "eat cow", "defeat zombie", "make wood pickaxe", "collect stone", "place furnace",
+TABLE_GOALS = (
+    "collect sapling", "collect wood", "collect drink", "place plant", "wake up", "place table",
+    "make wood sword", "eat cow", "defeat zombie", "make wood pickaxe", "collect stone", "place furnace",
     "make stone pickaxe", "make stone sword", "collect coal", "defeat skeleton", "collect iron",
 )  # fmt: skip
-"""The single-goal instructions of the paper's Table 1, in its order."""
+"""The single-goal instructions of the paper's Table 1, in its order, after the one that Table 2
+adds."""
 COORDINATES = tuple(range(0, 61, 5))
 """Where travel and place goals are, along either axis."""
 REACH = 2

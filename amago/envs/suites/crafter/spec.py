@@ -23,7 +23,7 @@ class CrafterGoals(GoalSpec):
             if tuple(tokens) not in self.known:
                 raise ValueError(
                     f"no step of this world achieves {self.write([tokens])!r}; goals of Expanded "
-                    "Crafter (build at, near) need --env.kwargs.expanded True"
+                    "Crafter (build at, near) need an agent trained with --env.kwargs.expanded True"
                 )
         return given
 
