@@ -69,8 +69,8 @@ def suite_table(rows: Sequence[Row]) -> Table:
         title=f"{over_all['label']}: evaluation return, means over seeds",
         title_justify="left",
         box=box.SIMPLE_HEAD,
-        caption="final window: last tenth of the evaluations; MMER: best evaluation of each seed; "
-        "normalised: final window from -1..1 to 0..1",
+        caption="final window: last tenth of the evaluations, 3 at least; "
+        "MMER: best evaluation of each seed; normalised: final window from -1..1 to 0..1",
         caption_justify="left",
     )
     table.add_column("environment")

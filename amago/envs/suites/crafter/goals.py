@@ -27,8 +27,9 @@ ACHIEVEMENTS = (
 """As Crafter names them."""
 TABLE_GOALS = (
     "collect sapling", "collect wood", "collect drink", "place plant", "wake up", "place table",
-    "make wood sword", "eat cow", "defeat zombie", "make wood pickaxe", "collect stone", "place furnace",
-    "make stone pickaxe", "make stone sword", "collect coal", "defeat skeleton", "collect iron",
+    "make wood sword", "eat cow", "defeat zombie", "make wood pickaxe", "collect stone",
+    "place furnace", "make stone pickaxe", "make stone sword", "collect coal", "defeat skeleton",
+    "collect iron",
 )  # fmt: skip
 """The single-goal instructions of the paper's Table 1, in its order, after the one that Table 2
 adds."""
