@@ -15,7 +15,7 @@ from amago.envs.spaces import ActionConverter
 from amago.types import ACTION_MASK
 
 REPLAYED_STEPS = 200
-"""Steps that are played twice with one seed."""
+"""Steps that are played twice, episode by episode, each with the seed after the last one's."""
 
 
 def unseeded(env: Env, make_env: Callable[[], Env], seed: int) -> Finding | None:
@@ -25,7 +25,7 @@ def unseeded(env: Env, make_env: Callable[[], Env], seed: int) -> Finding | None
     when = _difference(first, _trace(env, seed))
     if when is not None:
         return (
-            f"two runs of seed {seed} with the same actions differ {when}",
+            f"two runs of seed {seed} and the next ones with the same actions differ {when}",
             "draw all randomness from self.np_random, which reset(seed=...) seeds (call "
             "super().reset(seed=seed) first), and reset every variable of the last episode",
         )
@@ -78,7 +78,9 @@ def _trace(env: Env, seed: int) -> list[bytes]:
         ends = bytes([bool(terminated), bool(truncated)])
         found.append(_bytes(env, obs) + np.float64(reward).tobytes() + ends)
         if terminated or truncated:
-            break
+            seed += 1
+            obs, _ = env.reset(seed=seed)
+            found[-1] += _bytes(env, obs)
     return found
 
 
