@@ -83,9 +83,12 @@ def test_an_agent_is_asked_in_words_and_filmed(crafter, tmp_path, capsys):
 
 
 def test_relabeling_is_told_in_crafters_own_words(crafter, capsys):
-    code, out, _ = command(capsys, "relabel", crafter)
-    assert code == 0 and "asked" in out
-    assert not re.search(r"travel \d", out)
+    told = ""
+    for number in range(4):  # one rollout of each of two lanes in each of two epochs
+        code, out, _ = command(capsys, "relabel", crafter, "--trajectory", number)
+        assert code == 0
+        told += out
+    assert re.search(r"travel to \(\d+, \d+\)", told) and not re.search(r"travel \d", told)
 
 
 def test_the_table_has_every_instruction_of_the_paper_beside_random_play(crafter, capsys):
@@ -95,7 +98,7 @@ def test_the_table_has_every_instruction_of_the_paper_beside_random_play(crafter
     assert all(row[name] in (0.0, 1.0) for row in rows for name in ("success", "random"))
     for more in (("--instruction", "eat cow"), ("--video", "out.mp4"), ("--attention", "out.png")):
         code, _, error = command(capsys, "eval", crafter, "--table", "crafter", *more)
-        assert code == 2 and "leave out the other outputs" in error
+        assert code == 2 and "--table plays alone" in error
 
 
 class Chooser:

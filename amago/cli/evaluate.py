@@ -67,7 +67,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     if options.table is not None and (options.instruction, options.video, options.attention) != (
         None, None, None,
     ):  # fmt: skip
-        raise ValueError("--table asks for its own instructions; leave out the other outputs")
+        raise ValueError("--table plays alone; leave out --instruction, --video and --attention")
     if options.video is not None:
         check_video(options.video)
     prepare_process(options.threads)
