@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from rich.console import Console
 from test_report_helpers import write_run
@@ -43,6 +44,38 @@ def test_references_change_the_figure(tmp_path: Path) -> None:
     plot_run(run, tmp_path / "without.png")
     plot_run(run, tmp_path / "with.png", references={"oracle": [0.4] * 10})
     assert (imread(tmp_path / "without.png") != imread(tmp_path / "with.png")).any()
+
+
+def test_a_sweep_shows_success_and_the_scores_of_others_as_lines(tmp_path: Path) -> None:
+    write_run(tmp_path / "with" / "maze" / "seed-0")
+    write_run(tmp_path / "without" / "maze" / "seed-0", success=False)
+    drawn: dict[str, list[str]] = {}
+    for name in ("with", "without"):
+        figure = _sweep_figure(tmp_path / name)
+        drawn[name] = [axes.get_ylabel() for axes in figure.axes]
+        returns = figure.axes[0]
+        (oracle,) = [line for line in returns.lines if line.get_label() == "oracle"]
+        assert set(oracle.get_ydata()) == {2.0}
+    assert drawn["without"] == ["return per rollout", "return per tenth"]
+    assert drawn["with"] == ["return per rollout", "share of rollouts", "return per tenth"]
+
+
+def test_runs_of_other_worlds_share_no_reference_line(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        folder = write_run(tmp_path / name / "seed-0", preset="maze-runner")
+        header = json.loads((folder / "config.json").read_text())
+        header["config"]["env"]["kwargs"] = {"rewired": name == "other"}
+        (folder / "config.json").write_text(json.dumps(header))
+    labels = [line.get_label() for axes in _sweep_figure(tmp_path).axes for line in axes.lines]
+    assert labels and "oracle" not in labels
+
+
+def _sweep_figure(root: Path) -> Figure:
+    kept: list[Figure] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.append(figure))
+        plot_sweep(find_runs(root), root / "summary.png")
+    return kept[0]
 
 
 def test_a_run_of_one_epoch_without_evaluation_is_drawn(tmp_path: Path) -> None:
@@ -106,6 +139,11 @@ def test_sweep_rows_hold_the_numbers_worked_by_hand(tmp_path: Path) -> None:
     assert full["final_evaluation_mean"] == pytest.approx(3.0)
     assert full["minutes_per_run"] == pytest.approx(2.0) and full["complete"] == 3
     assert sum(full["return_per_block"]) == pytest.approx(3.0)
+    # Success rises alike in all seeds: 80%, 90% and 100% in the window.
+    assert full["success_per_seed"] == pytest.approx([0.9] * 3)
+    assert (full["success_low"], full["success_high"]) == pytest.approx((0.9, 0.9))
+    (single,) = sweep_rows({"one": find_runs(tmp_path)["dark-key-to-door"][:1]})
+    assert single["success_rate"] == pytest.approx(0.9) and single["success_low"] is None
     assert control["complete"] == 1 and control["final_evaluation_per_seed"] == [0.5, None]
 
 
@@ -113,6 +151,7 @@ def test_the_sweep_table_fits_80_columns_and_says_what_is_incomplete(tmp_path: P
     text = _printed(sweep_table(find_runs(_sweep(tmp_path))))
     assert max(len(line) for line in text.splitlines()) <= 80 and "…" not in text
     assert "1 of 2" in text and "1.80 2.70 3.60" in text and "memory=feedforward" in text
+    assert "90%, 90%" in text
 
 
 def test_a_group_without_evaluations_shows_dashes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from amago.config import Config
 from amago.envs.settings import EnvSettings
 from amago.presets.base import SMALL, Preset, paper
 from amago.replay.settings import ReplaySettings
+from amago.rollout.settings import ExplorationSettings
 from amago.training.settings import RunSettings
 
 DELIVERY = EnvSettings(id="amago/PackageDelivery-v0")
@@ -39,8 +40,17 @@ def _package_delivery_paper() -> Config:
 
 
 def _maze_runner() -> Config:
-    small = replace(MAZE, kwargs={"size": 11, "horizon": 150}, num_lanes=48)
-    return replace(SMALL_INSTRUCTED, env=small)
+    return replace(
+        SMALL_INSTRUCTED,
+        env=replace(MAZE, kwargs={"size": 11, "horizon": 150}, num_lanes=96),
+        exploration=ExplorationSettings(anneal_fraction=0.6),
+        replay=ReplaySettings(capacity=8_000, batch_size=16),
+        transformer=replace(SMALL.transformer, num_heads=2),
+        heads=replace(SMALL.heads, num_critics=2),
+        agent=replace(SMALL_INSTRUCTED.agent, discounts=(0.5, 0.8, 0.95), acting_discount=0.98),
+        optim=OptimSettings(learning_rate=1e-3),
+        run=RunSettings(epochs=70, updates_per_epoch=100, eval_interval=5, eval_episodes=96),
+    )
 
 
 def _maze_runner_paper() -> Config:

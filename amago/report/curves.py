@@ -23,7 +23,12 @@ LINE_STYLES = ("-", "--", ":", "-.")
 DOTS_PER_INCH = 130
 LEGEND_CHARACTERS = 60
 
+SUCCESS = "eval/success_rate"
+
+Curve = tuple[Floats, Floats]
+Groups = Mapping[str, Sequence[Run]]
 Panel = Callable[["Axes", Run], None]
+SweepPanel = Callable[["Axes", str, Groups], None]
 References = Mapping[str, Sequence[float]]
 
 
@@ -45,24 +50,30 @@ def plot_run(run: Run, path: str | Path, references: References | None = None) -
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-def plot_sweep(groups: Mapping[str, Sequence[Run]], path: str | Path) -> None:
-    """Evaluation return over steps, seeds thin and their mean thick, and adaptation curves.
+def plot_sweep(groups: Groups, path: str | Path) -> None:
+    """Evaluations over steps, seeds thin and their mean thick, and adaptation curves.
 
     Every preset has a row of its own, since the returns of two domains share no scale.
     """
     by_preset: dict[str, dict[str, Sequence[Run]]] = {}
     for group, runs in groups.items():
         by_preset.setdefault(runs[0].preset, {})[group] = runs
-    adapting = any(panels.adaptation(run) for runs in groups.values() for run in runs)
-    columns = 2 if adapting else 1
-    figure = _figure(6.2 * columns, 4.8 * len(by_preset))
-    grid = figure.subplots(len(by_preset), columns, squeeze=False)
-    for row, (preset, members) in zip(grid, by_preset.items(), strict=True):
-        _draw_preset(row, preset, members)
+    members = [run for runs in groups.values() for run in runs]
+    drawn: list[SweepPanel] = [_draw_returns]
+    if any(panels.keys(run, SUCCESS) for run in members):
+        drawn.append(_draw_successes)
+    if any(panels.adaptation(run) for run in members):
+        drawn.append(_draw_adaptations)
+    figure = _figure(6.2 * len(drawn), 4.8 * len(by_preset))
+    grid = figure.subplots(len(by_preset), len(drawn), squeeze=False)
+    for row, (preset, preset_groups) in zip(grid, by_preset.items(), strict=True):
+        for axes, draw in zip(row, drawn, strict=True):
+            draw(axes, preset, preset_groups)
+            panels.finish(axes, legend_below=True)
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+def mean_curve(curves: Sequence[Curve]) -> Curve:
     """The mean over seeds, where every seed has data, interpolated at all their steps."""
     start = max(steps[0] for steps, _ in curves)
     stop = min(steps[-1] for steps, _ in curves)
@@ -74,7 +85,7 @@ def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
 def _panels(run: Run, references: References) -> list[Panel]:
     """What there is to draw of a run, the most telling first."""
     chosen: list[Panel] = [panels.draw_return]
-    if panels.keys(run, "eval/success_rate") or panels.keys(run, "rollout/success"):
+    if panels.keys(run, SUCCESS) or panels.keys(run, "rollout/success"):
         chosen.append(panels.draw_success)
     if panels.adaptation(run):
         chosen.append(lambda axes, run: panels.draw_adaptation(axes, run, references))
@@ -86,8 +97,27 @@ def _panels(run: Run, references: References) -> list[Panel]:
     return chosen + [draw for prefix, draw in details if panels.keys(run, prefix)]
 
 
-def _draw_preset(row: Sequence[Axes], preset: str, groups: Mapping[str, Sequence[Run]]) -> None:
-    learning, *others = row
+def _draw_returns(axes: Axes, preset: str, groups: Groups) -> None:
+    _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean"))
+    panels.draw_levels(axes, _scores(groups, "return_mean"))
+    title = f"{preset}: evaluation (thick: mean over seeds)"
+    panels.label_steps(axes, title, "return per rollout")
+
+
+def _draw_successes(axes: Axes, preset: str, groups: Groups) -> None:
+    _draw_groups(axes, groups, lambda run: panels.series(run, SUCCESS))
+    panels.draw_levels(axes, _scores(groups, "success_rate"))
+    axes.set_ylim(-0.03, 1.03)
+    panels.label_steps(axes, f"{preset}: success (thick: mean over seeds)", "share of rollouts")
+
+
+def _draw_adaptations(axes: Axes, preset: str, groups: Groups) -> None:
+    _draw_groups(axes, groups, _last_tenths)
+    panels.draw_references(axes, _references([run for runs in groups.values() for run in runs]))
+    panels.label_tenths(axes, f"{preset}: adaptation within a rollout, last evaluation")
+
+
+def _draw_groups(axes: Axes, groups: Groups, curve: Callable[[Run], Curve]) -> None:
     for index, (group, runs) in enumerate(groups.items()):
         style = {
             "color": PALETTE[index % len(PALETTE)],
@@ -96,21 +126,10 @@ def _draw_preset(row: Sequence[Axes], preset: str, groups: Mapping[str, Sequence
         name = f"{label(group)} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
         # A legend wider than its panel would squeeze the panel to nothing.
         name = textwrap.fill(name, LEGEND_CHARACTERS, break_on_hyphens=False)
-        _draw_group(learning, [panels.series(run, "eval/return_mean") for run in runs], name, style)
-        for axes in others:
-            _draw_group(axes, [_last_tenths(run) for run in runs], name, style)
-    title = f"{preset}: evaluation (thick: mean over seeds)"
-    panels.label_steps(learning, title, "return per rollout")
-    panels.finish(learning, legend_below=True)
-    for axes in others:
-        panels.draw_references(axes, _references([run for runs in groups.values() for run in runs]))
-        panels.label_tenths(axes, f"{preset}: adaptation within a rollout, last evaluation")
-        panels.finish(axes, legend_below=True)
+        _draw_group(axes, [curve(run) for run in runs], name, style)
 
 
-def _draw_group(
-    axes: Axes, curves: Sequence[tuple[Floats, Floats]], name: str, style: Mapping[str, Any]
-) -> None:
+def _draw_group(axes: Axes, curves: Sequence[Curve], name: str, style: Mapping[str, Any]) -> None:
     curves = [curve for curve in curves if len(curve[0])]
     if not curves:
         return
@@ -120,20 +139,35 @@ def _draw_group(
     axes.plot(*mean_curve(curves), linewidth=2.4, label=name, **style)
 
 
-def _last_tenths(run: Run) -> tuple[Floats, Floats]:
+def _last_tenths(run: Run) -> Curve:
     found = panels.adaptation(run)
     blocks = found[-1][1] if found else np.zeros(0)
     return np.arange(1.0, len(blocks) + 1.0), blocks
 
 
 def _references(runs: Sequence[Run]) -> References:
-    """The reference lines of a figure, averaged over runs; none when their environments differ."""
-    complete = [run for run in runs if run.result is not None and run.result.get("references")]
-    if not complete or any(run.config.get("env") != runs[0].config.get("env") for run in runs):
-        return {}
-    given = [run.result["references"] for run in complete if run.result is not None]
-    shared = [name for name in given[0] if all(lines.get(name) for lines in given)]
+    """What others earn per tenth, averaged over runs; none when their environments differ."""
+    given = _given(runs, "references")
+    shared = [name for name in given[0] if all(lines.get(name) for lines in given)] if given else []
     return {name: np.mean([lines[name] for lines in given], axis=0).tolist() for name in shared}
+
+
+def _scores(groups: Groups, score: str) -> Mapping[str, float]:
+    """One score of random play and of the oracle, averaged over runs, where it is known."""
+    given = _given([run for runs in groups.values() for run in runs], "reference_scores")
+    values: dict[str, list[float]] = {}
+    for scores in given:
+        for name, known in scores.items():
+            if known[score] is not None:
+                values.setdefault(name, []).append(known[score])
+    return {name: float(np.mean(found)) for name, found in values.items()}
+
+
+def _given(runs: Sequence[Run], name: str) -> list[Any]:
+    """One entry of the results of all complete runs; none when their environments differ."""
+    if any(run.config.get("env") != runs[0].config.get("env") for run in runs):
+        return []
+    return [run.result[name] for run in runs if run.result is not None and run.result.get(name)]
 
 
 def _figure(width: float, height: float) -> Figure:

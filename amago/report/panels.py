@@ -104,6 +104,13 @@ def draw_references(axes: Axes, references: Mapping[str, Sequence[float]]) -> No
         axes.plot(tenths, blocks, color=color, linestyle=style, linewidth=1.5, label=name)
 
 
+def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
+    """What known policies earn, as lines across a curve over training."""
+    for name, level in levels.items():
+        color, style = REFERENCE_STYLES[name]
+        axes.axhline(level, color=color, linestyle=style, linewidth=1.5, label=name)
+
+
 def series(run: Run, key: str) -> tuple[Floats, Floats]:
     """Environment steps and values of one metric, where it was logged."""
     rows = [row for row in run.metrics if row.get(key) is not None]

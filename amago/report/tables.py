@@ -105,7 +105,8 @@ def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
         box=box.SIMPLE_HEAD,
         padding=0,
         pad_edge=False,
-        caption="final window: last tenth of the evaluations; best: best evaluation of each seed; "
+        caption="final window: last tenth of the evaluations, of success too; "
+        "best: best evaluation of each seed; "
         "final: the evaluation that ended the run; min: minutes per run",
         caption_justify="left",
     )
@@ -117,7 +118,7 @@ def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
     table.add_column("final", justify="right", no_wrap=True)
     with_success = any(row["success_rate"] is not None for row in rows)
     if with_success:
-        table.add_column("success", justify="right")
+        table.add_column("success", justify="right", no_wrap=True)
     table.add_column("min", justify="right")
     for row in rows:
         count, complete = len(row["seeds"]), row["complete"]
@@ -131,8 +132,9 @@ def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
             number(row["final_evaluation_mean"]),
         ]
         if with_success:
-            rate = row["success_rate"]
-            cells.append("–" if rate is None else f"{100 * rate:.0f}%")
+            rates = [row[name] for name in ("success_rate", "success_low", "success_high")]
+            mean, low, high = ("–" if rate is None else f"{100 * rate:.0f}%" for rate in rates)
+            cells.append(mean if rates[1] is None else f"{mean}\n{low}, {high}")
         minutes = row["minutes_per_run"]
         table.add_row(*cells, "–" if minutes is None else f"{minutes:.1f}")
     return table
@@ -143,9 +145,10 @@ def _sweep_row(group: str, runs: Sequence[Run]) -> Row:
     windows = [final_window_mean(curve) if curve else None for curve in curves]
     scores = [score for score in windows if score is not None]
     best = [maximum(curve) if curve else None for curve in curves]
+    successes = [_success_window(run) for run in runs]
     results = [run.result for run in runs if run.result is not None]
-    # One seed says nothing about the spread over seeds.
-    low, high = bootstrap_interval(scores) if len(scores) > 1 else (None, None)
+    low, high = _bounds(windows)
+    success_low, success_high = _bounds(successes)
     blocks = [result["return_per_block"] for result in results if result.get("return_per_block")]
     return {
         "group": group,
@@ -161,10 +164,25 @@ def _sweep_row(group: str, runs: Sequence[Run]) -> Row:
         "iqm_high": high,
         "final_evaluation_per_seed": [run.result and run.result["return_mean"] for run in runs],
         "final_evaluation_mean": _mean([result["return_mean"] for result in results]),
-        "success_rate": _mean([result.get("success_rate") for result in results]),
+        "success_per_seed": successes,
+        "success_rate": _mean(successes),
+        "success_low": success_low,
+        "success_high": success_high,
         "return_per_block": [_mean(block) for block in zip(*blocks, strict=True)],
         "minutes_per_run": _minutes(runs),
     }
+
+
+def _success_window(run: Run) -> float | None:
+    rates = [row.get("eval/success_rate") for row in run.evaluations]
+    known = [float(rate) for rate in rates if rate is not None]
+    return final_window_mean(known) if known else None
+
+
+def _bounds(scores: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """The interval over seeds; one seed says nothing about the spread."""
+    known = [score for score in scores if score is not None]
+    return bootstrap_interval(known) if len(known) > 1 else (None, None)
 
 
 def _minutes(runs: Sequence[Run]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amago.agent.policy import AgentPolicy
-from amago.envs.references import oracle_blocks
+from amago.envs.references import oracle_blocks, oracle_summary
 from amago.envs.registry import make_vector
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import summarise, summarise_per_task
@@ -13,6 +13,9 @@ from amago.training.evaluate import evaluate_rollouts
 from amago.training.files import read_json, write_json
 from amago.training.run import Custom, Run, read_header
 from amago.training.seeding import derive
+
+SCORES = ("return_mean", "success_rate", "length_mean")
+"""What is kept of random play and of the oracle, beside their return per tenth."""
 
 
 def conclude(run: Run, custom: Custom | None = None) -> dict[str, Any]:
@@ -39,6 +42,9 @@ def conclude(run: Run, custom: Custom | None = None) -> dict[str, Any]:
         env.close()
     summary, random = summarise(records), summarise(random_records)
     references = {"random": random["return_per_block"], "oracle": oracle_blocks(run.config.env)}
+    scores = {"random": {name: random[name] for name in SCORES}}
+    if (oracle := oracle_summary(run.config.env)) is not None:
+        scores["oracle"] = {name: oracle[name] for name in SCORES}
     result = {
         "preset": read_header(run.folder)["preset"],
         "seed": run.seed,
@@ -49,6 +55,7 @@ def conclude(run: Run, custom: Custom | None = None) -> dict[str, Any]:
         **summary,
         "random_return_mean": random["return_mean"],
         "references": {name: blocks for name, blocks in references.items() if blocks is not None},
+        "reference_scores": scores,
     }
     if len(set(env.tasks)) > 1:
         by_chance = summarise_per_task(random_records)
