@@ -86,11 +86,24 @@ def test_without_planning_only_the_current_goal_and_done_marks_are_shown() -> No
     assert not torch.equal(planner(later, torch.float32), planner(first, torch.float32))
 
 
+@pytest.mark.parametrize("hide_plan", [False, True])
+def test_the_current_goal_stands_beside_the_mlp(hide_plan: bool) -> None:
+    encoder = InstructionEncoder(FEW, InstructionSettings(hidden=(8, 4), hide_plan=hide_plan))
+    goals = [[[-1, 5], [0, 4]]]
+    for progress, want in enumerate(
+        ([-1, 1, 1, 0, 0, 0, 1, 0], [0, -1, 0, 1, 0, 1, 0, 0], [0] * 8)
+    ):
+        encoded = encoder(asked(goals, [2], [progress]), torch.float32)
+        assert encoded.shape == (1, encoder.output_dim)
+        assert encoded[0, 4:].tolist() == want
+
+
 @pytest.mark.parametrize("kind", ["mlp", "rnn"])
 def test_words_are_embedded_and_their_order_matters(kind: str) -> None:
     torch.manual_seed(0)
     encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4), token_dim=3))
     one = encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [0]), torch.float32)
     two = encoder(asked([[[3, 4], [1, 2], [0, 0]]], [2], [0]), torch.float32)
-    assert one.shape == (1, encoder.output_dim) == (1, 4)
+    beside = 2 * 3 if kind == "mlp" else 0  # the current goal's two words
+    assert one.shape == (1, encoder.output_dim) == (1, 4 + beside)
     assert not torch.allclose(one, two)

@@ -42,7 +42,9 @@ class InstructionEncoder(nn.Module):
 
     Numbers are scaled to [-1, 1], and whole ones of few values are one-hot as well, so that
     neighbours are easily told apart; tokens are embedded. With `hide_plan` a row shows what
-    is done and the current goal only ("w/o Planning").
+    is done and the current goal only ("w/o Planning"). Beside the MLP's output stands the
+    current goal as it is: whether this place is the one asked for is what everything hinges
+    on, and slow to learn through status flags and a narrow layer.
     """
 
     low: Tensor
@@ -74,6 +76,7 @@ class InstructionEncoder(nn.Module):
             self.net = mlp(settings.hidden if len(settings.hidden) > 1 else settings.hidden * 2)
         else:
             self.net = mlp((spec.max_goals * width, *settings.hidden))
+            self.output_dim += width - DONE - 1
 
     def forward(self, asked: Asked, dtype: torch.dtype) -> Float[Tensor, "M E"]:
         status = slot_status(asked)
@@ -83,10 +86,10 @@ class InstructionEncoder(nn.Module):
         goals = self._goals(asked.goals, dtype) * shown[..., None]
         slots = torch.cat((goals, F.one_hot(status, DONE + 1).to(dtype)), -1)
         if self.rnn is None:
-            encoded: Tensor = self.net(slots.flatten(1))
-            return encoded
+            current = (goals * (status == CURRENT)[..., None]).sum(1)
+            return torch.cat((self.net(slots.flatten(1)), current), -1)
         _, last = self.rnn(slots)
-        encoded = self.net(last[0])
+        encoded: Tensor = self.net(last[0])
         return encoded
 
     def _goals(self, goals: Tensor, dtype: torch.dtype) -> Float[Tensor, "M k width"]:

@@ -49,7 +49,7 @@ def _maze_runner() -> Config:
         heads=replace(SMALL.heads, num_critics=2),
         agent=replace(SMALL_INSTRUCTED.agent, discounts=(0.5, 0.8, 0.95), acting_discount=0.98),
         optim=OptimSettings(learning_rate=1e-3),
-        run=RunSettings(epochs=70, updates_per_epoch=100, eval_interval=5, eval_episodes=96),
+        run=RunSettings(epochs=60, updates_per_epoch=100, eval_interval=5, eval_episodes=96),
     )
 
 
