@@ -18,16 +18,36 @@ MAZE = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 15})
 
 SMALL_INSTRUCTED = replace(
     SMALL,
-    replay=ReplaySettings(capacity=8_000),
-    agent=AgentSettings(discounts=(0.7, 0.9, 0.95, 0.97), acting_discount=0.99, target_tau=0.01),
-    optim=OptimSettings(learning_rate=5e-4),
-    run=RunSettings(epochs=150, updates_per_epoch=50, eval_interval=10, eval_episodes=96),
+    # Two heads of 32: lookup by place comes sooner than with four of 16.
+    transformer=replace(SMALL.transformer, num_heads=2),
+    heads=replace(SMALL.heads, num_critics=2),
 )
+"""Goals within some tens of steps, rollouts of 96 lanes an epoch."""
 
 
 def _package_delivery() -> Config:
-    """Roads of full size; only the networks are smaller than the paper's."""
-    return replace(SMALL_INSTRUCTED, env=replace(DELIVERY, num_lanes=48))
+    """Roads of full size; only the networks are smaller than the paper's.
+
+    The world model's loss belongs to the preset: after 2,500 updates there were twice the
+    deliveries of a run without it. Cloning weighs as much as the policy gradient, which
+    alone settles on one of the four drops before it is known which one is right.
+    """
+    return replace(
+        SMALL_INSTRUCTED,
+        env=replace(DELIVERY, num_lanes=96),
+        exploration=ExplorationSettings(anneal_fraction=0.7),
+        replay=ReplaySettings(capacity=4_000, batch_size=16),
+        agent=AgentSettings(
+            discounts=(0.5, 0.8, 0.9),
+            acting_discount=0.95,
+            bc_weight=1.0,
+            world_model_weight=10.0,
+            n_step=3,
+            target_tau=0.03,
+        ),
+        optim=OptimSettings(learning_rate=5e-4),
+        run=RunSettings(epochs=100, updates_per_epoch=100, eval_interval=5, eval_episodes=96),
+    )
 
 
 def _package_delivery_paper() -> Config:
@@ -40,14 +60,13 @@ def _package_delivery_paper() -> Config:
 
 
 def _maze_runner() -> Config:
+    """Mazes of the paper's size; 100 steps instead of 400 leave little time to stray."""
     return replace(
         SMALL_INSTRUCTED,
-        env=replace(MAZE, kwargs={"size": 11, "horizon": 150}, num_lanes=96),
+        env=replace(MAZE, kwargs={"size": 15, "horizon": 100}, num_lanes=96),
         exploration=ExplorationSettings(anneal_fraction=0.6),
         replay=ReplaySettings(capacity=8_000, batch_size=16),
-        transformer=replace(SMALL.transformer, num_heads=2),
-        heads=replace(SMALL.heads, num_critics=2),
-        agent=replace(SMALL_INSTRUCTED.agent, discounts=(0.5, 0.8, 0.95), acting_discount=0.98),
+        agent=AgentSettings(discounts=(0.5, 0.8, 0.95), acting_discount=0.98, target_tau=0.01),
         optim=OptimSettings(learning_rate=1e-3),
         run=RunSettings(epochs=60, updates_per_epoch=100, eval_interval=5, eval_episodes=96),
     )
@@ -80,7 +99,8 @@ INSTRUCTION_PRESETS = {
         "Package Delivery, sizes of the paper's Tables 3 and 4", _package_delivery_paper
     ),
     "maze-runner": Preset(
-        "MazeRunner, 11×11: reach up to three places in an unknown maze", _maze_runner
+        "MazeRunner, 15×15 in 100 steps: reach up to three places in an unknown maze",
+        _maze_runner,
     ),
     "maze-runner/paper": Preset(
         "MazeRunner, 15×15, sizes of the paper's Tables 3 and 4", _maze_runner_paper
