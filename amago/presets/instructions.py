@@ -28,9 +28,8 @@ SMALL_INSTRUCTED = replace(
 def _package_delivery() -> Config:
     """Roads of full size; only the networks are smaller than the paper's.
 
-    The world model's loss belongs to the preset: after 2,500 updates there were twice the
-    deliveries of a run without it. Cloning weighs as much as the policy gradient, which
-    alone settles on one of the four drops before it is known which one is right.
+    Cloning weighs as much as the policy gradient, which alone settles on one of the four
+    drops before it is known which one is right.
     """
     return replace(
         SMALL_INSTRUCTED,
@@ -41,7 +40,6 @@ def _package_delivery() -> Config:
             discounts=(0.5, 0.8, 0.9),
             acting_discount=0.95,
             bc_weight=1.0,
-            world_model_weight=10.0,
             n_step=3,
             target_tau=0.03,
         ),
