@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from test_run_helpers import command, tiny
 
 import amago
-from amago.config import override
+from amago.config import from_dict, override
+from amago.envs.references import oracle_summary
 from amago.envs.registry import make_vector
 from amago.presets.ablations import ABLATIONS, ablate
 
@@ -31,6 +33,15 @@ def test_relabel_shows_a_trajectory_in_words_and_pictures(
     assert code == 0 and "asked" in out and "happened" in out
     for name in ("relabel.png", "choices.png"):
         assert (delivered / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_result_has_the_scores_of_random_play_and_the_oracle(delivered: Path) -> None:
+    result = json.loads((delivered / "result.json").read_text())
+    random, oracle = (result["reference_scores"][name] for name in ("random", "oracle"))
+    assert random["return_mean"] == result["random_return_mean"]
+    header = json.loads((delivered / "config.json").read_text())
+    assert oracle == oracle_summary(from_dict(header["config"]).env)
+    assert set(random) == set(oracle) == {"return_mean", "success_rate", "length_mean"}
 
 
 def test_relabel_of_an_unknown_trajectory_says_which_there_are(

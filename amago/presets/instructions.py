@@ -22,14 +22,14 @@ SMALL_INSTRUCTED = replace(
     transformer=replace(SMALL.transformer, num_heads=2),
     heads=replace(SMALL.heads, num_critics=2),
 )
-"""Goals within some tens of steps, rollouts of 96 lanes an epoch."""
+"""Networks for goals that must be looked up by place."""
 
 
 def _package_delivery() -> Config:
     """Roads of full size; only the networks are smaller than the paper's.
 
-    Cloning weighs as much as the policy gradient, which alone settles on one of the four
-    drops before it is known which one is right.
+    Cloning weighs as much as the policy gradient: the policy then takes longer to settle on
+    one of the four drops, right or wrong.
     """
     return replace(
         SMALL_INSTRUCTED,
