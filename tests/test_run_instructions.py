@@ -61,7 +61,7 @@ def test_relabel_of_a_domain_without_goals_is_refused(
 
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_every_ablation_makes_an_update(name: str, tmp_path: Path) -> None:
-    config = ablate(tiny("package-delivery"), [name])
+    config = ablate(tiny("maze-runner"), [name])
     config = override(config, {"run.epochs": 2, "run.updates_per_epoch": 1})
     result = amago.train(config, seed=0, run_dir=tmp_path / "run")
     assert result["episodes"] > 0

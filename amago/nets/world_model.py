@@ -10,14 +10,22 @@ from amago.nets.layers import mlp
 
 
 class WorldModel(nn.Module):
-    """[state, action] → a forecast of the next row, which `MLPEncoder.surprise` judges."""
+    """[state, action] → a forecast of the next row, which `MLPEncoder.surprise` judges.
+
+    The action multiplies features of the state. What an action does usually depends on the
+    state ("left is right here"), and a product shows this to the state's gradient at once; a
+    network over both side by side must form that product first.
+    """
 
     def __init__(self, state_dim: int, action_size: int, forecast_dim: int, hidden: int) -> None:
         super().__init__()
-        self.net = mlp((state_dim + action_size, hidden, hidden, forecast_dim))
+        self.features = nn.Sequential(nn.Linear(state_dim, hidden), nn.LeakyReLU())
+        self.gains = nn.Linear(action_size, hidden)
+        nn.init.normal_(self.gains.weight)
+        self.net = mlp((hidden, hidden, forecast_dim))
 
     def forward(
         self, state: Float[Tensor, "M D"], action: Float[Tensor, "M A"]
     ) -> Float[Tensor, "M F"]:
-        forecast: Tensor = self.net(torch.cat((state, action), -1))
+        forecast: Tensor = self.net(self.features(state) * self.gains(action))
         return forecast
