@@ -18,11 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amago import ragged
+from amago.goal_values import (
+    check_bounds,
+    check_fill,
+    check_words,
+    read_number,
+    tokens_of,
+    whole_numbers,
+)
 from amago.ragged import Ragged
 
 Array = NDArray[Any]
 
-_REPEATED = re.compile(r"(.*\S)\s+x\s*(\d+)")
+_REPEATED = re.compile(r"(.*\S)\s+x\s*(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class GoalSpec:
 
     Numbers lie in low..high, one bound per number of a goal, and are whole unless said
     otherwise. Tokens are words of a closed vocabulary whose word 0 is "", which fills goals
-    of fewer than `size` words.
+    of fewer than `size` words. Text is read whatever its case.
     """
 
     max_goals: int
@@ -49,19 +57,9 @@ class GoalSpec:
                 f"size {self.size} and max_goals {self.max_goals}"
             )
         if self.kind == "token":
-            words = self.vocabulary
-            if len(words) < 2 or words[0] != "" or len({*words}) < len(words):
-                raise ValueError(
-                    'expected a vocabulary of different words after the first, "", got '
-                    f"{words[:5]}; word 0 fills short goals"
-                )
-            if any(not word or re.search(r"[\s,()]", word) for word in words[1:]):
-                raise ValueError("expected words without blanks, commas and brackets")
-        elif len(self.low) != self.size or len(self.high) != self.size:
-            raise ValueError(
-                f"expected {self.size} bounds in low and in high, one for each number of a goal, "
-                f"got {self.low} and {self.high}"
-            )
+            check_words(self.vocabulary)
+        else:
+            check_bounds(self.low, self.high, self.size, self.whole)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -70,9 +68,11 @@ class GoalSpec:
             return np.min_scalar_type(len(self.vocabulary) - 1)
         if not self.whole:
             return np.dtype(np.float32)
-        return np.result_type(
+        smallest = np.result_type(
             *(np.min_scalar_type(int(bound)) for bound in (*self.low, *self.high))
         )
+        # What NumPy has for both int8 and uint64 is a float.
+        return smallest if smallest.kind in "iu" else np.dtype(np.int64)
 
     def goals(self, values: ArrayLike) -> Array:
         """Goals [n, size] of this domain, checked; duplicates stay."""
@@ -88,16 +88,16 @@ class GoalSpec:
             )
         low, high = self._bounds()
         whole = self.dtype.kind != "f"
-        if not whole:
-            # Adding zero turns -0.0 into 0.0: goals are told apart by their bytes.
-            given = given.astype(self.dtype) + np.float32(0.0)
-        inside = (given >= low) & (given <= high)
-        if not (inside & (given == np.rint(given)) if whole else inside).all():
+        # Adding zero turns -0.0 into 0.0: goals are told apart by their bytes.
+        numbers = whole_numbers(given) if whole else given.astype(self.dtype) + np.float32(0.0)
+        if numbers is None or not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(
                 f"expected goals of {'whole ' if whole else ''}numbers in "
                 f"{low.tolist()}..{high.tolist()}, got {given.tolist()}"
             )
-        return given.astype(self.dtype)
+        if self.kind == "token":
+            check_fill(numbers)
+        return numbers.astype(self.dtype)
 
     def instruction(self, asked: str | ArrayLike) -> Array:
         """An instruction [n, size], 1 <= n <= max_goals, from text or from numbers."""
@@ -117,6 +117,10 @@ class GoalSpec:
             body, times = (match[1], int(match[2])) if match else (part.strip(), 1)
             if not body:
                 raise ValueError(f"expected goals separated by commas, got {text!r}")
+            if times == 0:
+                raise ValueError(
+                    f"expected a goal once or more often, got {part.strip()!r}; leave it out"
+                )
             # One too many is enough to be refused, however many were meant.
             goals += [self.read_goal(body)] * min(times, self.max_goals + 1)
         return self.goals(goals)
@@ -149,21 +153,22 @@ class GoalSpec:
         if self.kind == "token":
             last = len(self.vocabulary) - 1
             return np.zeros(self.size, np.int64), np.full(self.size, last, np.int64)
-        wide = np.int64 if self.whole else np.float32
-        return np.array(self.low, wide), np.array(self.high, wide)
+        if not self.whole:
+            return np.array(self.low, np.float32), np.array(self.high, np.float32)
+        low, high = ([int(bound) for bound in bounds] for bounds in (self.low, self.high))
+        return np.array(low, np.int64), np.array(high, np.int64)
 
     def _value(self, word: str) -> float:
         if self.kind == "number":
-            try:
-                return float(word)
-            except ValueError:
-                raise ValueError(f"expected a number in a goal, got {word!r}") from None
-        word = word.lower()
-        if word not in self.vocabulary:
-            close = difflib.get_close_matches(word, self.vocabulary, n=3)
-            hint = f"did you mean {', '.join(close)}?" if close else "see the domain's vocabulary"
+            return read_number(word, self.whole)
+        tokens = tokens_of(tuple(self.vocabulary))
+        token = tokens.get(word.casefold())
+        if token is None:
+            close = difflib.get_close_matches(word.casefold(), tokens, n=3)
+            meant = ", ".join(self.vocabulary[tokens[name]] for name in close)
+            hint = f"did you mean {meant}?" if close else "see the domain's vocabulary"
             raise ValueError(f"no goal has the word {word!r}; {hint}")
-        return self.vocabulary.index(word)
+        return token
 
 
 def spec_from(values: dict[str, Any]) -> GoalSpec:
@@ -175,7 +180,7 @@ def spec_from(values: dict[str, Any]) -> GoalSpec:
 
 
 class Advance(NamedTuple):
-    """What one step was worth in every lane, each [N]."""
+    """What one step was worth in every lane, each [N]; or every row of one rollout, [T+1]."""
 
     progress: Array  # int64, goals complete after the step
     reward: Array  # float32, goals completed by the step: 0 or 1
@@ -198,14 +203,15 @@ def advance(instruction: Array, num_goals: Array, progress: Array, achieved: Rag
     return Advance(after, gained.astype(np.float32), after >= num_goals)
 
 
-def replay(instruction: Array, achieved: Ragged) -> Array:
-    """Progress [T+1] of a rollout had it been given another instruction [n, size].
+def follow(instruction: Array, achieved: Ragged) -> Advance:
+    """What each row of a rollout would have been worth under another instruction [n, size].
 
     Only a row that holds the goal to be completed next can advance, so those rows are looked
     up and the rest is skipped. Row 0 is the reset: no step has achieved anything there.
     """
     offsets, goals = achieved
-    progress = np.zeros(len(offsets) - 1, np.int64)
+    reward = np.zeros(len(offsets) - 1, np.float32)
+    complete = np.zeros(len(offsets) - 1, np.bool_)
     matches = (goals[:, None] == instruction).all(axis=2)  # [total, n]
     rows, after = [], int(offsets[1])
     for goal in range(len(instruction)):
@@ -220,8 +226,14 @@ def replay(instruction: Array, achieved: Ragged) -> Array:
         before, count = np.arange(len(rows)), np.full(len(rows), len(instruction))
         result = advance(asked, count, before, ragged.select(achieved, np.array(rows)))
         assert (result.progress == before + 1).all()
-        progress[rows] = result.reward
-    return progress.cumsum()
+        reward[rows] = result.reward
+        complete[rows[-1] :] = result.complete[-1]
+    return Advance(reward.cumsum(dtype=np.int64), reward, complete)
+
+
+def replay(instruction: Array, achieved: Ragged) -> Array:
+    """Progress [T+1] of a rollout had it been given another instruction [n, size]."""
+    return follow(instruction, achieved).progress
 
 
 def pad(instructions: Iterable[Array], max_goals: int) -> tuple[Array, Array]:

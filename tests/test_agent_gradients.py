@@ -7,35 +7,19 @@ import copy
 import pytest
 import torch
 from test_agent_helpers import (
+    KINDS,
+    TERMS,
+    backward,
+    batch_of,
     changed,
     gradients,
     predictable_samples,
     random_batch,
+    size,
     snapshot,
     tiny_learner,
     tiny_spec,
 )
-
-KINDS = ["discrete", "continuous"]
-TERMS = {
-    "actor": {"agent__actor_weight": 1.0, "agent__bc_weight": 0.0, "agent__critic_weight": 0.0},
-    "bc": {"agent__actor_weight": 0.0, "agent__bc_weight": 1.0, "agent__critic_weight": 0.0},
-    "critic": {"agent__actor_weight": 0.0, "agent__bc_weight": 0.0, "agent__critic_weight": 1.0},
-}
-
-
-def batch_of(kind):
-    return random_batch(tiny_spec(kind), [6, 4, 5])
-
-
-def backward(learner, kind):
-    with predictable_samples():
-        learner.losses(batch_of(kind))[0].backward()
-    return gradients(learner.agent)
-
-
-def size(grads, prefix):
-    return sum(float(g.abs().sum()) for name, g in grads.items() if name.startswith(prefix))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -18,8 +18,17 @@ from amago.nets.distributions import TanhGaussian
 from amago.nets.factored import FactoredCategorical
 from amago.types import ACTION_MASK, ActionSpec, Batch, EnvSpec, ObsSpec
 
+torch.set_num_threads(1)
+
 HORIZON = 24
 DISCOUNTS = (0.5, 0.9, 0.99)
+KINDS = ["discrete", "continuous"]
+TERMS = {
+    "actor": {"agent__actor_weight": 1.0, "agent__bc_weight": 0.0, "agent__critic_weight": 0.0},
+    "bc": {"agent__actor_weight": 0.0, "agent__bc_weight": 1.0, "agent__critic_weight": 0.0},
+    "critic": {"agent__actor_weight": 0.0, "agent__bc_weight": 0.0, "agent__critic_weight": 1.0},
+}
+"""Settings that leave one term of the loss alone."""
 
 TINY: dict[str, Any] = {
     "encoder.hidden": (12, 8),
@@ -201,6 +210,22 @@ def gradients(module: nn.Module) -> dict[str, Tensor]:
         name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
         for name, p in module.named_parameters()
     }
+
+
+def batch_of(kind: str) -> Batch:
+    return random_batch(tiny_spec(kind), [6, 4, 5])
+
+
+def backward(learner: Learner, kind: str) -> dict[str, Tensor]:
+    """The gradients of the whole loss on one batch, without noise."""
+    with predictable_samples():
+        learner.losses(batch_of(kind))[0].backward()
+    return gradients(learner.agent)
+
+
+def size(grads: dict[str, Tensor], prefix: str) -> float:
+    """How much gradient the parameters of one part get."""
+    return sum(float(g.abs().sum()) for name, g in grads.items() if name.startswith(prefix))
 
 
 def test_sequences_undo_the_padding_of_a_batch() -> None:

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 import torch
+from test_run_helpers import tiny
 
-from amago.bench import learner, matmul, memory, replay, rollout, start
+from amago.bench import learner, matmul, memory, relabeling, replay, rollout, start
 from amago.bench.child import TASKS
 from amago.bench.conditions import Bench, load_plain
 from amago.bench.processes import environment, in_child
 from amago.bench.results import Result, Target, duration, rate
 from amago.bench.synthetic import Size, make_batch, spec_of, uniform_lengths
 from amago.bench.timing import Effort, Timing
+from amago.config import override
 from amago.training.process import memory_of_process, peak_bytes
 
 torch.set_num_threads(1)
@@ -61,7 +63,8 @@ def _check(results: list[Result]) -> dict[tuple[str, str | None], Result]:
 def test_the_learner_is_shown_beside_the_machines_limit_and_the_plain_implementation() -> None:
     case = learner.UpdateCase("tiny", TINY, utilisation=0.65, peak_gb=2.0)
     rows = _check(learner.run(BENCH, [case]))
-    assert set(rows) == {("s/update", "matmul"), ("s/update", "plain"), ("GB at peak", None)}
+    measured = {("s/update", "matmul"), ("s/update", "plain"), ("GB at peak", None)}
+    assert set(rows) == {("GFLOP/s", None), *measured}
     assert str(rows["s/update", "matmul"].target) == "ratio ≥ 0.65"
     assert rows["s/update", "plain"].target is None
     assert (rows["GB at peak", None].value or 0.0) > 0.05
@@ -78,7 +81,7 @@ def test_updates_per_second_and_windows_of_uniform_length() -> None:
 
 def test_without_the_repository_plain_ratios_are_left_out() -> None:
     rows = learner.run(replace(BENCH, plain=None), [learner.UpdateCase("tiny", TINY)])
-    assert [row.yardstick for row in rows] == ["matmul"]
+    assert [row.yardstick for row in rows] == [None, "matmul"]
 
 
 def test_utilisation_is_needed_operations_over_the_products_rate() -> None:
@@ -180,6 +183,15 @@ def test_replay_is_sampled_beside_the_learner_and_read_through() -> None:
     for row in (resident, own):
         assert (row.unit, row.yardstick) == ("MB more", "store")
         assert row.value is not None and row.ratio is not None and row.target is not None
+
+
+def test_relabeling_is_timed_beside_the_learner_of_its_preset() -> None:
+    config = override(tiny("maze-runner"), {"env.num_lanes": 4})
+    rows = relabeling.domain("maze-runner", config, BENCH, num_rollouts=8)
+    assert [row.setting.partition(", ")[2] for row in rows] == list(relabeling.KINDS)
+    for row in rows:
+        assert (row.unit, row.yardstick) == ("rollouts/s", "learner")
+        assert row.value is not None and row.value > 0 and row.ratio is not None and row.ratio > 0
 
 
 def test_a_store_is_filled_with_what_was_asked_for(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import amago
 from amago import api
 from amago.cli import VERBS, main
 from amago.presets import PRESETS
+from amago.presets.ablations import ABLATIONS
 
 DKD = "dark-key-to-door"
 LINE = flags(
@@ -179,6 +180,20 @@ def test_presets_lists_all_and_prints_every_setting_of_one(
         assert code == 0 and PRESETS[name].summary in " ".join(out.split())
         for setting in ("env.id", "optim.learning_rate", "transformer.model_dim", "run.epochs"):
             assert re.search(rf"^ +{re.escape(setting)} = ", out, re.M)
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_names_to_type_are_never_cut(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    for line, names in ((["presets"], PRESETS), (["presets", "--ablations"], ABLATIONS)):
+        code, out, _ = command(capsys, *line)
+        first_words = {row.split()[0] for row in out.splitlines() if row.strip()}
+        assert code == 0 and {*names} <= first_words and "…" not in out
+    if columns != "40":  # where there is room for it, settings are whole, too
+        words = {*out.split()}
+        assert all({*item.changes} <= words for item in ABLATIONS.values())
 
 
 @pytest.mark.parametrize("verb", VERBS)

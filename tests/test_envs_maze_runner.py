@@ -91,6 +91,23 @@ def test_worlds_depend_on_seed_lane_and_rollout_alone():
     assert not np.array_equal(six[0, :, :6], six[3, :, :6])  # and rollouts of one lane
 
 
+def test_walls_depend_on_seed_lane_and_rollout_alone():
+    def walls(lanes: int, seed: int = 4) -> np.ndarray:
+        settings = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 15, "horizon": 1})
+        vector = make_vector(settings, seed=seed, num_lanes=lanes)
+        vector.reset()
+        grown = [vector.task.walls.copy()]
+        for _ in range(3):
+            vector.step(np.zeros(lanes, np.int64))
+            grown.append(vector.task.walls.copy())
+        return np.stack(grown)
+
+    six, other = walls(6), walls(6, seed=5)
+    assert np.array_equal(six, walls(6)) and np.array_equal(six[:, :4], walls(4))
+    both = np.concatenate([six, other]).reshape(-1, 15 * 15)
+    assert len(both) == 48 and len(np.unique(both, axis=0)) == 48
+
+
 def test_every_step_is_that_of_a_walk_in_plain_words():
     settings = EnvSettings(
         id="amago/MazeRunner-v0", kwargs={"size": 11, "horizon": 60, "rewired": True}
@@ -146,25 +163,28 @@ def test_continuous_actions_go_along_their_larger_component():
         views = [a[0], b[0]]
 
 
-def test_the_oracle_solves_every_maze_in_the_steps_it_says():
-    for size in (9, 15):
-        task = MazeRunner(size, rewired=True)
-        task.allocate(60)
-        task.reset_lanes(np.arange(60), np.arange(60))
-        best = [task.best_steps(lane).tolist() for lane in range(60)]
-        done: list[list[int]] = [[] for _ in range(60)]
-        for time in range(1, 1 + max(steps[-1] for steps in best)):
-            action = np.zeros(60, np.int64)
-            for lane in range(60):
-                goal = task.instruction[lane, min(task.progress[lane], task.num_goals[lane] - 1)]
-                away = maze.distances(task.walls[lane], tuple(goal.tolist()))
-                near = [away[tuple((task.position[lane] + maze.MOVES[d])[::-1])] for d in range(4)]
-                way = min((d for d in range(4) if near[d] >= 0), key=lambda d: near[d])
-                action[lane] = task.directions[lane].tolist().index(way)
-            reward, *_ = task.step(action)
-            for lane in np.flatnonzero(reward).tolist():
-                done[lane].append(time)
-        assert done == best
+@pytest.mark.parametrize(("size", "lanes"), [(9, 60), (15, 60), (31, 5)])
+def test_the_oracle_solves_every_maze_in_the_steps_it_says(size, lanes):
+    task = MazeRunner(size, rewired=True)
+    task.allocate(lanes)
+    task.reset_lanes(np.arange(lanes), np.arange(lanes))
+    best = [task.best_steps(lane).tolist() for lane in range(lanes)]
+    away = [
+        [flood(walls, tuple(goal)) for goal in asked.tolist()[:count]]
+        for walls, asked, count in zip(task.walls, task.instruction, task.num_goals, strict=True)
+    ]
+    done: list[list[int]] = [[] for _ in range(lanes)]
+    for time in range(1, 1 + max(steps[-1] for steps in best)):
+        action = np.zeros(lanes, np.int64)
+        for lane in range(lanes):
+            steps = away[lane][min(task.progress[lane], task.num_goals[lane] - 1)]
+            x, y = task.position[lane].tolist()
+            near = [steps.get((x + dx, y + dy), np.inf) for dx, dy in DIRECTIONS]
+            action[lane] = task.directions[lane].tolist().index(int(np.argmin(near)))
+        reward, *_ = task.step(action)
+        for lane in np.flatnonzero(reward).tolist():
+            done[lane].append(time)
+    assert done == best
 
 
 def test_no_shorter_way_exists_also_where_goals_repeat():

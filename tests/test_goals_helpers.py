@@ -14,6 +14,7 @@ from amago.envs.instructions import FollowInstructions
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks.goal_task import GoalTask
+from amago.envs.tasks.package_delivery import PackageDelivery
 from amago.envs.tasks.single import make_task
 from amago.goals import GoalSpec
 from amago.rollout.driver import drive
@@ -30,7 +31,7 @@ DOMAINS = {"delivery": DELIVERY, "maze": MAZE, "rewired": REWIRED}
 
 
 class Wanderer:
-    """Random play that moves on more often than not, so that rollouts get somewhere."""
+    """Random play."""
 
     def __init__(self, spec: EnvSpec, seed: int) -> None:
         self.spec, self.rng = spec, np.random.default_rng(seed)
@@ -42,16 +43,35 @@ class Wanderer:
         count, size = len(timestep), self.spec.action.size
         if self.spec.action.kind == "continuous":
             return self.rng.uniform(-1.0, 1.0, (count, size)).astype(np.float32), None
-        action = self.rng.integers(size, size=count)
-        if size == 8:  # Package Delivery: forward half of the time
-            action = np.where(self.rng.random(count) < 0.5, 0, action)
-        return action, None
+        return self.rng.integers(size, size=count), None
+
+
+class Courier:
+    """Knows its road but is careless: delivers elsewhere, misses places, errs at forks."""
+
+    def __init__(self, task: PackageDelivery, seed: int) -> None:
+        self.task, self.rng = task, np.random.default_rng(seed)
+
+    def initial_state(self, num_lanes: int) -> None:
+        return None
+
+    def act(self, timestep: Timestep, state: None) -> tuple[Array, None]:
+        task, lanes = self.task, np.arange(len(timestep))
+        luck = self.rng.random(len(lanes))
+        asked = task.instruction[lanes, task.progress, 0] == task.position
+        good = np.where(
+            luck < np.where(asked, 0.5, 0.15), task.drop, task.side[lanes, task.position]
+        )
+        return np.where(luck > 0.8, self.rng.integers(8, size=len(lanes)), good), None
 
 
 def rollouts(settings: EnvSettings, number: int, seed: int, lanes: int = 16) -> list[Trajectory]:
     env = make_vector(settings, seed=seed, num_lanes=lanes)
+    task = getattr(env, "task", None)
+    knows = isinstance(task, PackageDelivery)
+    policy = Courier(task, seed) if knows else Wanderer(env.spec, seed)
     recorder, finished = Recorder(env.spec, env.tasks), []
-    for step in drive(env, Wanderer(env.spec, seed)):
+    for step in drive(env, policy):
         finished += recorder.add(step)
         if len(finished) >= number:
             return finished[:number]

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amago import ragged
-from amago.goals import GoalSpec, advance, pad, replay, spec_from
+from amago.envs.tasks import draw
+from amago.envs.tasks.package_delivery import PackageDelivery
+from amago.goals import GoalSpec, advance, follow, pad, replay, spec_from
 
 CELLS = GoalSpec(3, 2, low=(0, 0), high=(4, 4))
 WORDS = GoalSpec(3, 3, "token", vocabulary=("", "eat", "cow", "place", "plant", "travel", "10"))
@@ -69,6 +71,22 @@ def test_replay_is_the_rule_applied_row_by_row(asked, rows):
     assert stepwise == progress.tolist()
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(goal, min_size=1, max_size=4), script)
+def test_a_rollout_that_is_followed_again_pays_and_ends_as_it_would_step_by_step(asked, rows):
+    whole = follow(np.array(asked, np.uint8), as_ragged(rows))
+    instruction, count = pad([np.array(asked, np.uint8)], 4)
+    done, reward, complete = np.zeros(1, np.int64), [0.0], [False]
+    for row in rows[1:]:
+        after = advance(instruction, count, done, as_ragged([row]))
+        done = after.progress
+        reward.append(float(after.reward[0]))
+        complete.append(bool(after.complete[0]))
+    assert whole.reward.tolist() == reward and whole.reward.dtype == np.float32
+    assert whole.complete.tolist() == complete
+    assert whole.progress.tolist() == replay(np.array(asked, np.uint8), as_ragged(rows)).tolist()
+
+
 @settings(max_examples=100, deadline=None)
 @given(script, st.data())
 def test_rows_of_varying_length_select_clear_and_join_like_lists(rows, data):
@@ -109,7 +127,56 @@ def test_instructions_read_from_and_print_as_text(spec, text, goals):
 
 
 def test_text_is_read_with_case_brackets_and_blanks_as_people_write_it():
-    assert WORDS.write(WORDS.read(" Eat  cow x2 ,travel (10, 10)")) == "eat cow x2, travel 10 10"
+    assert WORDS.write(WORDS.read(" Eat  cow X2 ,travel (10, 10)")) == "eat cow x2, travel 10 10"
+    capitals = GoalSpec(2, 2, "token", vocabulary=("", "Go", "North"))
+    assert capitals.write(capitals.read("go NORTH, Go")) == "Go North, Go"
+    with pytest.raises(ValueError, match="'northh'; did you mean North"):
+        capitals.read("go northh")
+
+
+def test_whole_numbers_are_exact_beyond_what_a_float_holds():
+    most = 2**60 - 1
+    spec = GoalSpec(2, 2, low=(-1, 0), high=(most, most))
+    assert spec.dtype == np.int64
+    for text in (f"({most}, 3)", f"({most}, 3.0)", f"({most}, 3e0)"):
+        assert spec.read(text).tolist() == [[most, 3]]
+    assert spec.write([[most, most - 1]]) == f"({most}, {most - 1})"
+    assert spec.goals(np.array([[2.0**59, 3.0]])).tolist() == [[2**59, 3]]
+    whole = GoalSpec(1, 1, low=(-(2**63),), high=(2**63 - 1,))
+    assert whole.read(f"{-(2**63)}, {2**63 - 1}").tolist() == [[-(2**63)], [2**63 - 1]]
+    for bad in (f"({most + 1}, 0)", f"({10**19 - 1}, 0)", f"({10**30}, 0)", "(inf, 0)", "(0.5, 0)"):
+        with pytest.raises(ValueError, match="whole numbers in"):
+            spec.read(bad)
+    for given_ in (np.array([[2.0**60, 0.0]]), [[2**60, 0]], np.array([[2**63, 0]], np.uint64)):
+        with pytest.raises(ValueError, match="whole numbers in"):
+            spec.goals(given_)
+    with pytest.raises(ValueError, match="whole numbers in"):
+        whole.goals([[2.0**63]])
+
+
+def test_an_x_is_a_word_where_no_number_can_follow_it():
+    spec = GoalSpec(2, 2, "token", vocabulary=("", "go", "x"))
+    assert spec.write(spec.read("go x, x x2")) == "go x, x x2"
+
+
+def test_empty_slots_after_an_instruction_are_not_goals_to_be_refused():
+    instruction, num_goals = pad([WORDS.instruction("eat cow")], 3)
+    assert instruction[0, 1:].sum() == 0
+    assert WORDS.write(instruction[0, : num_goals[0]]) == "eat cow"
+
+
+def test_a_place_is_painted_as_done_when_all_packages_for_it_are_delivered():
+    task = PackageDelivery()
+    task.allocate(1)
+    task.reset_lanes(np.array([0]), np.array([3]))
+    first, second = task.achievable(0)[:2, 0].tolist()
+    task.instruct(0, np.array([[first], [second], [first]]))
+    for progress, colours in ((1, ("GOAL", "GOAL")), (2, ("GOAL", "SHADE")), (3, ("SHADE",) * 2)):
+        task.progress[0] = progress
+        frame = task.render(0)
+        for place, colour in zip((first, second), colours, strict=True):
+            corner = frame[place // 6 * 48 + 2, place % 6 * 48 + 2]
+            assert tuple(corner) == tuple(getattr(draw, colour)), (progress, place)
 
 
 @settings(max_examples=100, deadline=None)
@@ -142,6 +209,20 @@ def test_goals_are_stored_in_as_few_bytes_as_their_range_allows():
         (lambda: GoalSpec(1, 2, low=(0,), high=(1,)), "2 bounds in low"),
         (lambda: GoalSpec(1, 2, "token", vocabulary=("a", "b")), "different words after the first"),
         (lambda: GoalSpec(1, 2, "token", vocabulary=("", "a b")), "without blanks"),
+        (lambda: GoalSpec(1, 2, "token", vocabulary=("", "Go", "a", "go")), r"\['Go', 'go'\]"),
+        (lambda: GoalSpec(1, 2, "token", vocabulary=("", "go", "x2")), r"no counts.*\['x2'\]"),
+        (lambda: GoalSpec(1, 2, "token", vocabulary=("", "go", "X2")), r"no counts.*\['X2'\]"),
+        (lambda: GoalSpec(1, 3, "token", vocabulary=("", "x", "2")), r"no counts.*\['x'\]"),
+        (lambda: WORDS.read("eat x0, cow"), "once or more often, got 'eat x0'; leave it out"),
+        (lambda: CELLS.instruction("(1, 1) x0"), "once or more often"),
+        (lambda: WORDS.goals([[1, 2, 0], [0, 0, 0]]), "one word or more"),
+        (lambda: WORDS.instruction([[0, 1, 2]]), "one word or more"),
+        (lambda: WORDS.write([[1, 0, 2]]), "only after them"),
+        (lambda: GoalSpec(1, 2, low=(0, 4), high=(1, 3)), "at most that in high"),
+        (lambda: GoalSpec(1, 1, low=(0.5,), high=(0.1,), whole=False), "at most that in high"),
+        (lambda: GoalSpec(1, 1, low=(0,), high=(2**63,)), "64 bits"),
+        (lambda: GoalSpec(1, 1, low=(0,), high=(float("inf"),)), "64 bits"),
+        (lambda: GoalSpec(1, 1, low=(0,), high=(0.5,)), "whole=False"),
     ],
 )
 def test_goals_that_cannot_be_are_refused_with_what_to_do(bad, message):

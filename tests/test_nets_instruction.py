@@ -13,6 +13,7 @@ from amago.nets.instruction import (
     PENDING,
     Asked,
     InstructionEncoder,
+    distinct,
     slot_status,
 )
 from amago.nets.settings import InstructionSettings
@@ -107,3 +108,40 @@ def test_words_are_embedded_and_their_order_matters(kind: str) -> None:
     beside = 2 * 3 if kind == "mlp" else 0  # the current goal's two words
     assert one.shape == (1, encoder.output_dim) == (1, 4 + beside)
     assert not torch.allclose(one, two)
+
+
+def test_the_rnn_reads_word_by_word_with_the_status_of_each_goal() -> None:
+    settings = InstructionSettings(kind="rnn", hidden=(8, 4), token_dim=3)
+    encoder = InstructionEncoder(WORDS, settings)
+    caught = []
+    assert encoder.rnn is not None and encoder.tokens is not None
+    encoder.rnn.register_forward_pre_hook(lambda _, args: caught.append(args[0]))
+    encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [1]), torch.float32)
+    (words,) = caught
+    assert words.shape == (1, 6, 3 + 4)
+    status = [DONE, DONE, CURRENT, CURRENT, ABSENT, ABSENT]
+    assert words[0, :, 3:].argmax(-1).tolist() == status
+    assert torch.equal(words[0, :4, :3], encoder.tokens(torch.tensor([1, 2, 3, 4])))
+    assert not words[0, 4:, :3].any()
+
+
+@pytest.mark.parametrize("kind", ["mlp", "rnn"])
+def test_rows_that_repeat_the_one_before_are_encoded_once_and_read_alike(kind: str) -> None:
+    torch.manual_seed(0)
+    encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4))).double()
+    one, two = [[1, 2], [3, 4], [0, 0]], [[1, 2], [3, 2], [0, 0]]
+    rows = asked([one, one, one, two, two, one], [2, 2, 2, 2, 1, 2], [0, 0, 1, 1, 1, 0])
+    kept, which = distinct(rows)
+    assert which.tolist() == [0, 0, 1, 2, 3, 4] and len(kept.progress) == 5
+    together = encoder(rows, torch.float64)
+    for row in range(6):
+        single = Asked(*(x[row : row + 1] for x in (rows.goals, rows.num_goals, rows.progress)))
+        torch.testing.assert_close(together[row : row + 1], encoder(single, torch.float64))
+    together.sum().backward()
+    gradients = [p.grad.clone() for p in encoder.parameters()]
+    encoder.zero_grad()
+    for row in range(6):
+        single = Asked(*(x[row : row + 1] for x in (rows.goals, rows.num_goals, rows.progress)))
+        encoder(single, torch.float64).sum().backward()
+    for gradient, parameter in zip(gradients, encoder.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)

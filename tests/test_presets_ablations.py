@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from amago.cli.train import train_options
 from amago.config import to_dict
 from amago.presets import preset
 from amago.presets.ablations import ABLATIONS, ablate
@@ -43,6 +44,7 @@ NAMED = {
         "agent.actor_weight": 0.0,
     },
     "world-model": {"agent.world_model_weight": 0.1},
+    "no-world-model": {"agent.world_model_weight": 0.0},
     "critics-in-actor-loss": {"agent.critics_in_actor_loss": "trained"},
     "frozen-encoder-in-actor-loss": {"agent.encoder_in_actor_loss": "frozen"},
     "target-memory": {"agent.sequence_models": "target"},
@@ -76,6 +78,27 @@ def test_an_ablation_changes_what_it_names_and_nothing_else(name: str) -> None:
 def test_ablations_add_up() -> None:
     config = ablate(preset("package-delivery"), ["no-memory", "no-relabeling"])
     assert (config.memory, config.relabel.relabel) == ("feedforward", "none")
+
+
+def test_the_world_model_of_a_preset_can_be_left_out() -> None:
+    assert preset("package-delivery").agent.world_model_weight > 0
+    assert ablate(preset("package-delivery"), ["no-world-model"]).agent.world_model_weight == 0
+
+
+@pytest.mark.parametrize("ablation", [["--ablate", "world-model"], ["--ablate=world-model"]])
+def test_flags_take_back_what_an_ablation_changed(ablation: list[str]) -> None:
+    assert train_options("wind", ablation).config.agent.world_model_weight == 0.1
+    flags = [*ablation, "--agent.world-model-weight", "1"]
+    assert train_options("wind", flags).config.agent.world_model_weight == 1.0
+
+
+def test_every_ablation_of_a_list_is_applied() -> None:
+    options = train_options(
+        "maze-runner", ["--ablate", "no-memory", "no-multi-goal", "--seed", "3"]
+    )
+    config = options.config
+    assert (config.memory, config.env.kwargs["max_goals"], options.seed) == ("feedforward", 1, 3)
+    assert config.env.kwargs["size"] == 15
 
 
 def test_an_unknown_ablation_names_the_closest() -> None:

@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,9 @@ from amago.types import Trajectory
 ROOT = Path(amago.__file__).parents[1]
 LETTERS = GoalSpec(2, 1, "token", vocabulary=("", *"abcdefghij"))
 SPEC = scripted_spec(LETTERS)
+Cell = tuple[int, int]
+"""A row of a trajectory, and a goal that was achieved there."""
+Weigh = Callable[[np.ndarray], np.ndarray]
 
 
 def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -291,6 +296,30 @@ def scheme_chances(weights: np.ndarray) -> np.ndarray:
     return sum(share * odds / odds.sum() for share, odds in schemes)
 
 
+def uniform_chances(weights: np.ndarray) -> np.ndarray:
+    return np.full(len(weights), 1 / len(weights))
+
+
+def goals_by_row(trajectory: Trajectory) -> dict[int, np.ndarray]:
+    offsets, goals = trajectory.achieved
+    return {row: goals[offsets[row] : offsets[row + 1]] for row in candidates(trajectory).tolist()}
+
+
+def draw_chances(
+    goals: dict[int, np.ndarray], weigh: Weigh, of: Callable[[np.ndarray], np.ndarray]
+) -> Iterator[tuple[Cell, float]]:
+    """Every row with every goal of it, and the chance that one draw picks them."""
+    weights = {row: weigh(found) for row, found in goals.items()}
+    sums = np.array([weights[row].sum() for row in goals])
+    for row, chance in zip(goals, of(sums), strict=True):
+        for goal, share in zip(goals[row][:, 0].tolist(), of(weights[row]), strict=True):
+            yield (row, goal), chance * share
+
+
+def by_either_frequency(rare: Rarity) -> list[Weigh]:
+    return [partial(rare.weights, frequency=frequency) for frequency in ("step", "episode")]
+
+
 def chi_square(observed: np.ndarray, chances: np.ndarray) -> float:
     expected = observed.sum() * chances
     return float(((observed - expected) ** 2 / expected).sum())
@@ -318,18 +347,13 @@ def test_chosen_goals_have_the_exact_distribution():
         [[], *([[g] for g in goals[a:b, 0]] for a, b in itertools.pairwise(offsets[1:]))],
         "j",
     )
-    chances: Counter[tuple[int, int]] = Counter()
-    for frequency in ("step", "episode"):
-        weights = rare.weights(goals, frequency)
-        rows = candidates(trajectory)
-        sums = np.array([weights[offsets[r] : offsets[r + 1]].sum() for r in rows])
-        for row, chance in zip(rows.tolist(), scheme_chances(sums), strict=True):
-            span = slice(offsets[row], offsets[row + 1])
-            for goal, share in zip(goals[span, 0], scheme_chances(weights[span]), strict=True):
-                chances[row, int(goal)] += chance * share / 2
+    chances: Counter[Cell] = Counter()
+    for weigh in by_either_frequency(rare):
+        for cell, chance in draw_chances(goals_by_row(trajectory), weigh, scheme_chances):
+            chances[cell] += chance / 2
     assert sum(chances.values()) == pytest.approx(1.0)
     rng = np.random.default_rng(0)
-    seen: Counter[tuple[int, int]] = Counter()
+    seen: Counter[Cell] = Counter()
     for _ in range(6_000):
         choice = relabeler.choose(single, rng)
         seen[int(choice.rows[0]), int(choice.goals[0, 0])] += 1
@@ -337,6 +361,33 @@ def test_chosen_goals_have_the_exact_distribution():
     observed = np.array([seen[cell] for cell in cells])
     assert observed.sum() == 6_000 and len(cells) == 10
     assert chi_square(observed, np.array([chances[cell] for cell in cells])) < 27.9  # 99.9 %, 9
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_pairs_of_goals_have_the_exact_distribution_of_draws_without_replacement(weighted):
+    # e happens in many steps of one episode; seven rows are more than the rarest five.
+    kept = [*[letters("a", "a", "ab", "c", "d")] * 30, letters(*["e"] * 90), letters("f")]
+    rare = Rarity(combine([count(t) for t in kept]))
+    trajectory = letters("a", "", "ab", "c", "d", "e", "f", "b")
+    ways = by_either_frequency(rare) if weighted else [lambda goals: np.ones(len(goals))]
+    of = scheme_chances if weighted else uniform_chances
+    chances: Counter[tuple[Cell, ...]] = Counter()
+    for weigh in ways:
+        every = goals_by_row(trajectory)
+        for first, chance in draw_chances(every, weigh, of):
+            left = {row: goals for row, goals in every.items() if row != first[0]}
+            for second, further in draw_chances(left, weigh, of):
+                chances[tuple(sorted((first, second)))] += chance * further / len(ways)
+    assert sum(chances.values()) == pytest.approx(1.0) and len(chances) == 27
+    relabeler = Relabeler(RelabelSettings("all", weighted), rare)
+    rng = np.random.default_rng(0)
+    seen: Counter[tuple[Cell, ...]] = Counter()
+    for _ in range(6_000):
+        choice = relabeler.choose(trajectory, rng)
+        seen[tuple(zip(choice.rows.tolist(), choice.goals[:, 0].tolist(), strict=True))] += 1
+    assert {*seen} <= {*chances}
+    observed = np.array([seen[pair] for pair in chances])
+    assert chi_square(observed, np.array([*chances.values()])) < 54.1  # 99.9 %, 26
 
 
 def test_rare_goals_are_chosen_more_often_with_importance_sampling(tmp_path):

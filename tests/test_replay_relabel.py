@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_goals_helpers import (
     DOMAINS,
+    MAZE,
     play,
     play_batched,
     record_script,
@@ -20,12 +23,14 @@ from test_goals_helpers import (
 )
 from test_replay_helpers import counting_trajectory, same
 
+from amago.envs.settings import EnvSettings
+from amago.envs.tasks.maze_runner import MazeRunner
 from amago.goals import GoalSpec
 from amago.replay.describe import describe_relabel
 from amago.replay.rarity import Rarity, combine, count
 from amago.replay.relabel import Relabeler, candidates, completed_rows, merged, relabeled
 from amago.replay.settings import RelabelSettings
-from amago.types import Array, Trajectory
+from amago.types import Trajectory
 
 LETTERS = GoalSpec(4, 1, "token", vocabulary=("", "a", "b", "c", "d"))
 ALL = RelabelSettings("all")
@@ -39,16 +44,25 @@ def rarity_of(trajectories: tuple[Trajectory, ...]) -> Rarity:
     return Rarity(combine([count(trajectory) for trajectory in trajectories]))
 
 
-def check_relabeled(before: Trajectory, after: Trajectory) -> int:
-    """What holds for every relabeled trajectory; returns n + h, or -1 where h was 0."""
-    n, k = int(before.progress[-1]), len(before.instruction)
-    if after is before:
-        return -1
-    assert n < k and len(after.instruction) == k
+def relabel_checked(relabeler: Relabeler, before: Trajectory, seed: int) -> tuple[Trajectory, int]:
+    """The relabeled trajectory, of which all holds that always does, and h, the number of goals
+    put in."""
+    choice = relabeler.choose(before, np.random.default_rng(seed))
+    after = relabeler(before, np.random.default_rng(seed))
+    n, h, k = int(before.progress[-1]), len(choice.rows), len(before.instruction)
+    if h == 0:
+        assert after is before
+        return after, 0
+    assert n + h <= k == len(after.instruction)
+    offsets, goals = before.achieved
+    for row, goal in zip(choice.rows, choice.goals, strict=True):
+        assert (goals[offsets[row] : offsets[row + 1]] == goal).all(1).any()
+    assert same(after, relabeled(before, merged(before, choice)))
     steps = after.num_steps
     assert after.prev_reward.dtype == np.float32 and after.progress.dtype == before.progress.dtype
     assert after.prev_reward[0] == 0 and after.progress[0] == 0
     assert (np.diff(after.progress.astype(int)) == after.prev_reward[1:]).all()
+    assert after.prev_reward.sum() >= n + h
     complete = after.progress == k
     assert complete[:-1].any() == False  # noqa: E712 - an array's own truth
     assert not after.terminal[:-1].any()
@@ -58,26 +72,51 @@ def check_relabeled(before: Trajectory, after: Trajectory) -> int:
         a, b = getattr(after, name), getattr(before, name)
         a, b = (v["observation"] if name == "obs" else v for v in (a, b))
         assert np.array_equal(a, b[: steps + 1])
-    return n
+    return after, h
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_rewards_are_those_that_the_real_environment_pays(domain):
-    kept = some_rollouts(domain)
+def check_played(env: gym.Env[Any, Any], trajectory: Trajectory) -> None:
+    """The real environment, told the world and the instruction, makes the same trajectory."""
+    offsets, goals = trajectory.achieved
+    stored = replace(trajectory, achieved=(offsets.astype(np.int64), goals))
+    assert same(play(env, trajectory), stored)
+
+
+def check_spawn(domain: EnvSettings, kept: Sequence[Trajectory]) -> None:
+    """Runners return to where they began, and that achieves nothing."""
+    if domain.id != MAZE.id:
+        return
+    size = MazeRunner(**domain.kwargs).size
+    spawn = np.array([size // 2, size - 2])
+    returns = sum(int((np.diff(t.achieved[0])[1:] == 0).any()) for t in kept)
+    assert returns > len(kept) / 4
+    assert not any((t.achieved[1] == spawn).all(1).any() for t in kept)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_rollouts_are_of_all_kinds_that_relabeling_distinguishes(name):
+    kept = some_rollouts(name)
+    complete = [t.progress[-1] == len(t.instruction) for t in kept]
+    assert 20 < sum(complete) < len(kept) / 2
+    assert sum(t.progress[-1] > 0 for t in kept) - sum(complete) > 50
+    assert sum(len(candidates(t)) > 0 for t in kept) > 0.9 * len(kept)
+    check_spawn(DOMAINS[name], kept)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_rewards_are_those_that_the_real_environment_pays(name):
+    kept, domain = some_rollouts(name), DOMAINS[name]
     rarity = rarity_of(kept)
-    env = gym.make(DOMAINS[domain].id, disable_env_checker=True, **DOMAINS[domain].kwargs)
+    env = gym.make(domain.id, disable_env_checker=True, **domain.kwargs)
     changed: list[Trajectory] = []
 
     @settings(max_examples=200, deadline=None)
     @given(st.integers(0, len(kept) - 1), modes, seeds)
     def check(index: int, relabel: RelabelSettings, seed: int) -> None:
-        before = kept[index]
-        after = Relabeler(relabel, rarity)(before, np.random.default_rng(seed))
-        if check_relabeled(before, after) >= 0:
+        after, h = relabel_checked(Relabeler(relabel, rarity), kept[index], seed)
+        if h:
             changed.append(after)
-        played = play(env, after)
-        stored = replace(after, achieved=(after.achieved[0].astype(np.int64), after.achieved[1]))
-        assert same(played, stored)
+        check_played(env, after)
 
     check()
     assert len(changed) > 60
@@ -86,28 +125,36 @@ def test_rewards_are_those_that_the_real_environment_pays(domain):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("domain", "kwargs"),
+    ("name", "kwargs"),
     [
-        *((domain, DOMAINS[domain].kwargs) for domain in ("delivery", "maze")),
+        *((name, DOMAINS[name].kwargs) for name in DOMAINS),
         ("delivery", {}),
         ("maze", {}),
         ("maze", {"size": 31}),
+        *(
+            ("maze", {"size": 9, "horizon": 90, **variant})
+            for variant in ({"rewired": True}, {"continuous": True}, {"position": False})
+        ),
     ],
 )
-def test_ten_thousand_rollouts_are_paid_exactly(domain, kwargs):
-    chosen = replace(DOMAINS[domain], kwargs=kwargs)
-    rng = np.random.default_rng(1)
+def test_ten_thousand_rollouts_are_paid_exactly(name, kwargs):
+    domain = replace(DOMAINS[name], kwargs=kwargs)
+    env = gym.make(domain.id, disable_env_checker=True, **kwargs)
     changed = 0
     for part in range(10):
-        before = rollouts(chosen, 1000, seed=100 + part, lanes=250)
+        before = rollouts(domain, 1000, seed=100 + part, lanes=250)
+        check_spawn(domain, before)
         rarity = rarity_of(tuple(before))
         for relabel in (RelabelSettings(), RelabelSettings(importance_sampling=False), ALL):
             relabeler = Relabeler(relabel, rarity)
-            after = [relabeler(trajectory, rng) for trajectory in before]
-            changed += sum(check_relabeled(b, a) >= 0 for b, a in zip(before, after, strict=True))
-            for trajectory, played in zip(after, play_batched(chosen, after), strict=True):
-                for name, values in played.items():
-                    assert np.array_equal(getattr(trajectory, name)[1:], values), name
+            made = [relabel_checked(relabeler, t, seed) for seed, t in enumerate(before)]
+            after = [trajectory for trajectory, _ in made]
+            changed += sum(h > 0 for _, h in made)
+            for trajectory, played in zip(after, play_batched(domain, after), strict=True):
+                for field, values in played.items():
+                    assert np.array_equal(getattr(trajectory, field)[1:], values), field
+            for trajectory in after[part::20]:
+                check_played(env, trajectory)
     assert changed > 9000
 
 
@@ -123,9 +170,7 @@ def test_steps_that_achieve_several_goals_are_paid_like_in_the_environment(
 ):
     rows = [[[goal] for goal in goals] for goals in script]
     before = record_script(LETTERS, rows, [[goal] for goal in asked])
-    rarity = rarity_of((before,))
-    after = Relabeler(relabel, rarity)(before, np.random.default_rng(seed))
-    check_relabeled(before, after)
+    after, _ = relabel_checked(Relabeler(relabel, rarity_of((before,))), before, seed)
     played = play(scripted_env(LETTERS, rows, [[1]]), after)
     for name in ("prev_reward", "terminal", "progress", "instruction"):
         assert same(getattr(played, name), getattr(after, name)), name
@@ -271,17 +316,3 @@ def test_the_description_says_what_was_asked_what_happened_and_what_is_asked_now
         "  step    4  d                +1  in hindsight",
     ]
     assert describe_relabel(before, before, LETTERS).endswith("now asked  the same")
-
-
-def test_spawn_cells_are_no_goals_in_hindsight():
-    kept = some_rollouts("maze")
-    spawn = np.array([4, 7])
-
-    def holds_spawn(goals: Array) -> bool:
-        return bool((goals == spawn).all(1).any())
-
-    visits = sum(
-        int((t.obs["observation"][1:, 4:] * 9).round().astype(int).tolist().count([4, 7]) > 0)
-        for t in kept
-    )
-    assert visits > 100 and not any(holds_spawn(t.achieved[1]) for t in kept)

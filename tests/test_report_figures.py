@@ -11,9 +11,13 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from rich.console import Console
+from test_goals_helpers import record_script
 from test_report_helpers import write_run
 
+from amago.goals import GoalSpec
+from amago.replay.relabel import Choice, relabeled
 from amago.report.curves import mean_curve, plot_run, plot_sweep
+from amago.report.relabeling import plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.sweeps import export, summarise, thin
 from amago.report.tables import adaptation_bars, evaluation_table, sweep_rows, sweep_table
@@ -224,3 +228,43 @@ def test_thinning_keeps_the_first_and_the_last_row() -> None:
     kept = [row["epoch"] for row in thin(rows, most=10)]
     assert len(kept) == 10 and (kept[0], kept[-1]) == (0, 999)
     assert kept == sorted(set(kept))
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_picture_of_a_relabeling_explains_its_marks_and_shows_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = GoalSpec(3, 1, "token", vocabulary=("", *"abcdefghij"))
+    script = [[], *([[ord(c) - 96] for c in row] for row in ("c", "a", "", "b", "d", ""))]
+    before = record_script(letters, script, "a, j")
+    choice = Choice(np.array([4]), letters.read("b"))
+    after = relabeled(before, letters.read("a, b"))
+    plot_relabel(before, after, letters, tmp_path / "relabel.png", choice)
+    assert _ink(tmp_path / "relabel.png") > 0.01
+    kept: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.append(figure))
+    plot_relabel(before, after, letters, tmp_path / "relabel.png", choice)
+    (legend,) = kept[0].legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == 6 and "a goal is completed: reward +1" in texts
+    top, middle, bottom = kept[0].axes
+    drawn = {line.get_label(): line.get_xdata().tolist() for line in middle.lines}
+    assert list(drawn.values()) == [[1, 2, 4, 5], [1, 4, 5], [4]] and {*drawn} <= {*texts}
+    assert [line.get_label() for line in (*top.lines, *bottom.lines)] == texts[:3] * 2
+    assert [text.get_text() for text in bottom.texts] == ["a", "b"]
+
+
+def test_an_exported_sweep_is_summarised_as_the_runs_were(tmp_path: Path) -> None:
+    root = tmp_path / "sweep"
+    for seed in (0, 1):
+        write_run(root / "wind" / f"seed-{seed}", preset="wind", seed=seed, level=2.0 + seed)
+    quiet = Console(quiet=True)
+    before = summarise(root, quiet)
+    evidence = export(root, tmp_path / "results", command="amago sweep wind")
+    after = summarise(evidence, quiet)
+    for old, new in zip(before, after, strict=True):
+        assert set(old) == set(new)
+        for name, value in old.items():
+            if isinstance(value, float):
+                assert new[name] == pytest.approx(value, rel=1e-5), name
+    assert (evidence / "curves.csv").read_text() == (root / "curves.csv").read_text()

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from amago import api
 from amago.agent.learner import Learner
 from amago.presets import PRESETS
 from amago.training import checkpoint
+from amago.training.loop import Clock
 
 
 @pytest.fixture(autouse=True)
@@ -194,3 +196,20 @@ def test_asking_for_wandb_without_having_it_names_the_command_and_closes_the_sto
     with pytest.raises(ValueError, match=r"pip install .*amago.wandb"):
         api.train(tiny("wind", {"run.wandb_project": "mine"}), 0, tmp_path / "run")
     assert _open_below(tmp_path) == []
+
+
+def test_waiting_for_batches_is_timed_apart_from_using_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("amago.training.loop.time.perf_counter", lambda: now[0])
+
+    def made() -> Iterator[int]:
+        for item in range(3):
+            now[0] += 2.0
+            yield item
+
+    clock = Clock()
+    for _ in clock.waits("wait_seconds", made()):
+        now[0] += 10.0
+    assert clock.laps["wait_seconds"] == 6.0

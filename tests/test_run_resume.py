@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,11 @@ from test_run_helpers import (
 import amago
 from amago import api
 from amago.config import Config
+from amago.replay.reader import TrajectoryReader
+from amago.replay.relabel import Relabeler
 from amago.replay.store import TrajectoryStore
 from amago.training import checkpoint, files
+from amago.types import Trajectory
 
 # 9 epochs make 27 rollouts: a capacity of 10 evicts from the fourth epoch on. Checkpoints
 # come at epochs 5 and 9 and where an evaluation (3, 6, 9) improved.
@@ -42,7 +47,7 @@ LONG = {
 SHORTER = {
     "dark-key-to-door": {"grid": 3, "trial_limit": 3, "horizon": 6},
     "wind": {"horizon": 6},
-    "package-delivery": {"road": 12, "horizon": 12},
+    "maze-runner": {"size": 7, "horizon": 12},
 }
 PRESETS = tuple(SHORTER)
 
@@ -82,6 +87,20 @@ def _resume_and_die(folder: Path, epochs_later: int) -> None:
     api.resume(folder, view=KillDuring(epochs_later, "learning"))
 
 
+@contextmanager
+def both_replays(a: Path, b: Path) -> Iterator[tuple[TrajectoryReader, TrajectoryReader]]:
+    with (
+        TrajectoryStore.open_readonly(a / "replay") as ours,
+        TrajectoryStore.open_readonly(b / "replay") as theirs,
+    ):
+        yield ours, theirs
+
+
+def check_same_rollouts(ours: TrajectoryReader, theirs: TrajectoryReader) -> None:
+    assert dict(ours.lengths) == dict(theirs.lengths) and len(ours.lengths) == 10
+    assert all(same(ours.read(i), theirs.read(i)) for i in ours.ids.tolist())
+
+
 @pytest.mark.parametrize(
     ("preset", "epoch", "phase"),
     [("dark-key-to-door", 8, "learning"), ("wind", 8, "learning"), ("wind", 9, "evaluating")],
@@ -96,13 +115,38 @@ def test_a_run_killed_in_a_later_epoch_goes_on_as_if_nothing_had_happened(
     assert saved is not None and int(saved.name) < len(lines(folder)) == epoch - 1
     api.resume(folder)
     assert differing(folder, whole[preset]) == []
-    with (
-        TrajectoryStore.open_readonly(folder / "replay") as ours,
-        TrajectoryStore.open_readonly(whole[preset] / "replay") as theirs,
-    ):
+    with both_replays(folder, whole[preset]) as (ours, theirs):
         assert ours.window == theirs.window == (17, 27)
-        assert dict(ours.lengths) == dict(theirs.lengths) and len(ours.lengths) == 10
-        assert all(same(ours.read(i), theirs.read(i)) for i in ours.ids.tolist())
+        check_same_rollouts(ours, theirs)
+
+
+def test_a_killed_run_that_relabels_goes_on_with_the_same_goals_equally_rare(
+    whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, config = tmp_path / "run", _long("maze-runner")
+    assert config.relabel.relabel == "some" and config.relabel.importance_sampling
+    code = in_another_process(_train_and_die, config, "maze-runner", folder, 8, "learning")
+    assert code == -signal.SIGKILL
+    saved = checkpoint.find(folder / "checkpoints")
+    assert saved is not None and int(saved.name) < len(lines(folder)) == 7
+    asked_anew: list[bool] = []
+
+    def relabel(
+        self: Relabeler, trajectory: Trajectory, rng: Any, original: Any = Relabeler.__call__
+    ) -> Trajectory:
+        after: Trajectory = original(self, trajectory, rng)
+        asked_anew.append(not same(after.instruction, trajectory.instruction))
+        return after
+
+    monkeypatch.setattr(Relabeler, "__call__", relabel)
+    api.resume(folder)
+    assert sum(asked_anew) > 0
+    assert differing(folder, whole["maze-runner"]) == []
+    with both_replays(folder, whole["maze-runner"]) as (ours, theirs):
+        assert ours.window == theirs.window and ours.window[0] > 10
+        check_same_rollouts(ours, theirs)
+        assert same(ours.goal_counts(), theirs.goal_counts())
+        assert len(ours.goal_counts().goals) > 1
 
 
 def test_a_run_killed_again_and_again_still_ends_the_same(

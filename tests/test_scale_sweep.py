@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from amago.scale.jobs import Command, Job, Step, amago_command, next_step
+from amago.scale.jobs import Command, Job, Step, amago_command, next_step, with_ablations
 from amago.scale.progress import Progress, duration, last_row, live_table, seconds_left
 from amago.scale.sweep import Outcome, parse_overrides, plan, record_command, run_jobs
 
@@ -337,3 +337,13 @@ def test_the_live_table_shows_epoch_and_return_of_what_runs(bench: Bench) -> Non
     console.print(live_table([item], 1, time.monotonic()))
     text = console.export_text()
     assert "1 of 4" in text and "0.500" in text and "1 running" in text
+
+
+def test_ablations_name_the_folder_and_reach_every_run(tmp_path: Path) -> None:
+    changes = with_ablations(["run.epochs=3"], ["no-memory", "no-relabeling"])
+    (job,) = plan(["maze-runner"], [0], changes, tmp_path)
+    assert job.run_dir.parent.name == ("maze-runner__ablate=no-memory-no-relabeling__run.epochs=3")
+    command = amago_command(job, "start")
+    at = command.index("--ablate")
+    assert command[at : at + 3] == ["--ablate", "no-memory", "no-relabeling"]
+    assert with_ablations(["memory=gru"], []) == ["memory=gru"]

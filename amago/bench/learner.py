@@ -54,13 +54,20 @@ CASES = (
 
 
 def run(bench: Bench, cases: Sequence[UpdateCase] = CASES) -> list[Result]:
-    results = []
+    results = [machine_limit(bench)]
     for case in cases:
         bench.say(f"learner: {case.setting}")
         results += _speed(case, bench)
         if case.peak_gb is not None:
             results.append(_peak(case, bench))
     return results
+
+
+def machine_limit(bench: Bench) -> Result:
+    """The rate that utilisation is a share of; by it results of two machines can be compared."""
+    product = interleave({"matmul": matmul.multiplication()}, bench.effort)["matmul"]
+    shown = rate(matmul.flops() / 1e9, product)
+    return Result("learner", "this machine's matrix products", unit="GFLOP/s", **shown)
 
 
 def _speed(case: UpdateCase, bench: Bench) -> list[Result]:

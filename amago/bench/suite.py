@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amago.bench import learner, memory, replay, rollout, start
+from amago.bench import learner, memory, relabeling, replay, rollout, start
 from amago.bench.conditions import Bench
 from amago.bench.results import Result
 
 CASES: dict[str, Callable[[Bench], list[Result]]] = {
     "rollout": rollout.run,
     "learner": learner.run,
-    "replay": replay.run,
+    "replay": lambda bench: replay.run(bench) + relabeling.run(bench),
     "memory": memory.run,
     "start": start.run,
 }

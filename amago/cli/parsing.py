@@ -18,15 +18,28 @@ def parse(cls: Any, arguments: Sequence[str], prog: str, default: Any = None) ->
 
 def gathered(flag: str, arguments: Sequence[str]) -> list[str]:
     """Several uses of a flag with many values as one, because tyro keeps only the last."""
+    values, rest = _split(flag, arguments)
+    return [*rest, flag, *values] if values or flag in arguments else rest
+
+
+def values_of(flag: str, arguments: Sequence[str]) -> list[str]:
+    """What is given to a flag with many values, for those who need it before all else is read."""
+    return _split(flag, arguments)[0]
+
+
+def _split(flag: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The values of a flag, written --flag a b or --flag=a, and all other arguments."""
     values: list[str] = []
     rest: list[str] = []
     gathering = False
     for argument in arguments:
-        if argument == flag:
+        name, equals, value = argument.partition("=")
+        if name == flag:
             gathering = True
+            values += [value] if equals else []
         elif argument.startswith("--"):
             gathering = False
             rest.append(argument)
         else:
             (values if gathering else rest).append(argument)
-    return [*rest, flag, *values] if values or flag in arguments else rest
+    return values, rest

@@ -30,14 +30,13 @@ class PresetsOptions:
 def presets(arguments: Sequence[str]) -> int:
     options = parse(PresetsOptions, arguments, "amago presets")
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
     if options.ablations:
-        console.print(_ablations())
+        console.print(_ablations(console.width))
         return 0
     if options.name is None:
-        table = Table("preset", "what it trains")
+        table = _named("preset", "what it trains")
         for name, item in PRESETS.items():
             table.add_row(name, item.summary)
         console.print(table)
@@ -49,13 +48,27 @@ def presets(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _ablations() -> Table:
+def _named(name: str, *columns: str) -> Table:
+    """A table whose first column, which people type, is never cut or broken."""
+    from rich import box
     from rich.table import Table
 
-    table = Table("ablation", "what is left", "what it changes")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(name, no_wrap=True)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _ablations(width: int) -> Table:
+    table = _named("ablation", "what is left", "what it changes")
+    # Settings are typed, too: they get their room first, values a line of their own if need be.
+    room = max(len(key) for item in ABLATIONS.values() for key in item.changes)
+    table.columns[1].max_width = max(16, width - room - max(map(len, ABLATIONS)) - 8)
     for name, item in ABLATIONS.items():
-        changes = "\n".join(f"{key} = {value!r}" for key, value in item.changes.items())
-        table.add_row(name, item.summary, changes)
+        lines = [(key, f"= {value!r}") for key, value in item.changes.items()]
+        changes = (f"{k} {v}" if len(k) + 1 + len(v) <= room else f"{k}\n  {v}" for k, v in lines)
+        table.add_row(name, item.summary, "\n".join(changes))
     return table
 
 

@@ -15,6 +15,8 @@ from amago.cli.parsing import parse
 if TYPE_CHECKING:
     from amago.goals import GoalSpec
     from amago.replay.reader import TrajectoryReader
+    from amago.replay.relabel import Relabeler
+    from amago.replay.settings import RelabelSettings
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class RelabelOptions:
     picture: Path | None = None
     """Draw the trajectory before and after; unset: relabel.png in the run folder."""
     choices: bool = False
-    """Also draw how often each goal is chosen with and without importance sampling, to
-    choices.png in the run folder (paper Figure 27); takes a while."""
+    """Also count how often each goal is chosen with and without importance sampling, to
+    choices.png and choices.csv in the run folder (paper Figure 27); takes a while."""
 
 
 def relabel(arguments: Sequence[str]) -> int:
@@ -39,10 +41,10 @@ def relabel(arguments: Sequence[str]) -> int:
     import numpy as np
 
     from amago.config import from_dict
-    from amago.replay.describe import describe_relabel, goal_choices
+    from amago.replay.describe import describe_relabel
     from amago.replay.relabel import StoreRelabeler
     from amago.replay.store import TrajectoryStore
-    from amago.report.relabeling import plot_choices, plot_relabel
+    from amago.report.relabeling import plot_relabel
     from amago.training.run import read_header
 
     header = read_header(options.run)
@@ -54,24 +56,50 @@ def relabel(arguments: Sequence[str]) -> int:
                 "like package-delivery and maze-runner"
             )
         spec = _worded(header, store.goals)
-        chosen = _find(store, options.trajectory)
-        before = store.read(chosen)
-        transform = StoreRelabeler(store, settings)
-        after = transform(before, np.random.default_rng(options.seed))
+        relabeler = StoreRelabeler(store, settings).now()
+        chosen = _find(store, relabeler, options.trajectory)
+        stored = store.read(chosen)
+        before, choice, after = relabeler.look_back(stored, np.random.default_rng(options.seed))
         print(f"trajectory {chosen}")
-        print(describe_relabel(before, after, spec))
+        if before is not stored:
+            assert stored.instruction is not None
+            print(f"stored     {spec.write(stored.instruction)}; this run keeps the first goal")
+        print(describe_relabel(before, after, spec, choice))
         picture = options.picture or options.run / "relabel.png"
         picture.parent.mkdir(parents=True, exist_ok=True)
-        plot_relabel(before, after, spec, picture)
+        plot_relabel(before, after, spec, picture, choice)
         print(f"picture: {picture}")
         if options.choices:
-            plot_choices(goal_choices(store, spec), options.run / "choices.png")
-            print(f"choices: {options.run / 'choices.png'}")
+            _show_choices(store, spec, settings, options.run)
     return 0
 
 
+def _show_choices(
+    store: TrajectoryReader, spec: GoalSpec, settings: RelabelSettings, folder: Path
+) -> None:
+    """Figure 27 of a run: the picture, its numbers and the most of them in a table."""
+    from rich.console import Console
+
+    from amago.replay.describe import goal_choices
+    from amago.report.relabeling import choice_table, plot_choices, write_choices
+
+    if settings.relabel == "none":
+        print("choices: none, since this run does not relabel (relabel.relabel = 'none')")
+        return
+    choices = goal_choices(store, spec, settings)
+    if not choices:
+        print("choices: none, since no stored rollout with open goals achieved any")
+        return
+    Console().print(choice_table(choices))
+    plot_choices(choices, folder / "choices.png")
+    write_choices(choices, folder / "choices.csv")
+    print(f"choices: {folder / 'choices.png'} and {folder / 'choices.csv'}")
+
+
 def _worded(header: dict[str, Any], stored: GoalSpec) -> GoalSpec:
-    """The goals in the words of the run's environment; in plain ones where it is the user's own."""
+    """The goals in the words of the run's environment; in plain ones where it cannot be made."""
+    from gymnasium.error import Error
+
     from amago.config import from_dict
     from amago.envs.registry import make_vector
 
@@ -79,23 +107,31 @@ def _worded(header: dict[str, Any], stored: GoalSpec) -> GoalSpec:
         return stored
     settings = replace(from_dict(header["config"]).env, num_workers=0)
     lanes = max(1, len(settings.ids))
-    with contextlib.closing(make_vector(settings, seed=0, num_lanes=lanes)) as env:
-        return env.spec.goals or stored
+    try:
+        with contextlib.closing(make_vector(settings, seed=0, num_lanes=lanes)) as env:
+            return env.spec.goals or stored
+    except (ValueError, ImportError, Error) as error:
+        print(f"goals are written as they are stored, without the run's environment: {error}")
+        return stored
 
 
-def _find(store: TrajectoryReader, wanted: int | None) -> int:
-    ids = store.ids.tolist()
+def _find(store: TrajectoryReader, relabeler: Relabeler, wanted: int | None) -> int:
+    # Protected trajectories are demonstrations, and the first of them is -1: the run's own
+    # come first, the latest before the others.
+    own = range(*store.window)
+    ids: list[int] = [*reversed(own), *range(-1, -1 - store.num_protected, -1)]
     if not ids:
         raise ValueError("the replay is empty; train the run a little first")
     if wanted is not None:
         if wanted not in ids:
-            raise ValueError(
-                f"the replay has no trajectory {wanted}; it has {min(ids)} to {max(ids)}"
-            )
+            parts = [f"{own[0]} to {own[-1]}"] if own else []
+            if store.num_protected:
+                parts.append(f"-1 to {-store.num_protected}, which are protected")
+            raise ValueError(f"the replay has no trajectory {wanted}; it has {' and '.join(parts)}")
         return wanted
-    for trajectory_id in reversed(ids):
-        trajectory = store.read(trajectory_id)
+    for trajectory_id in ids:
+        trajectory = relabeler.begin(store.read(trajectory_id))
         assert trajectory.progress is not None and trajectory.instruction is not None
         if trajectory.progress[-1] < len(trajectory.instruction):
-            return int(trajectory_id)
-    return int(ids[-1])
+            return trajectory_id
+    return ids[0]

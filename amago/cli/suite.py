@@ -28,6 +28,8 @@ class SuiteOptions:
     """Seeds of every environment."""
     set: tuple[str, ...] = ()
     """Settings changed in all runs, as key=value."""
+    ablate: tuple[str, ...] = ()
+    """Ablations of the paper in all runs; `amago presets --ablations` lists them."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
     root: Path = Path("runs/suite")
@@ -48,18 +50,19 @@ def suite(arguments: Sequence[str]) -> int:
     from amago.envs.settings import EnvSettings
     from amago.report.suites import report_suite
     from amago.report.sweeps import export, summarise
-    from amago.scale.jobs import flags, parse_overrides
+    from amago.scale.jobs import flags, parse_overrides, with_ablations
     from amago.scale.sweep import plan, record_command, run_jobs
 
     chosen = choose(options.ids)
+    changes = with_ablations(options.set, options.ablate)
     jobs = [
         job
         for seed in options.seeds
         for name in chosen
-        for job in plan([options.preset], [seed], [f"env.id={name}", *options.set], options.root)
+        for job in plan([options.preset], [seed], [f"env.id={name}", *changes], options.root)
     ]
     # A bad setting or a missing package should fail here, not once per run.
-    train_options(options.preset, flags(parse_overrides(options.set)))
+    train_options(options.preset, flags(parse_overrides(changes)))
     single_env(EnvSettings(id=f"popgym/{chosen[0]}")).close()
     record_command(options.root, ["amago", "suite", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root)

@@ -22,6 +22,8 @@ class SweepOptions:
     """Seeds of every preset."""
     set: tuple[str, ...] = ()
     """Settings changed in all runs, as key=value."""
+    ablate: tuple[str, ...] = ()
+    """Ablations of the paper in all runs; `amago presets --ablations` lists them."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
     root: Path = Path("runs/sweep")
@@ -33,12 +35,13 @@ class SweepOptions:
 def sweep(arguments: Sequence[str]) -> int:
     options = parse(SweepOptions, gathered("--set", arguments), "amago sweep")
     from amago.report.sweeps import export, summarise
-    from amago.scale.jobs import flags, parse_overrides
+    from amago.scale.jobs import flags, parse_overrides, with_ablations
     from amago.scale.sweep import plan, record_command, run_jobs
 
+    changes = with_ablations(options.set, options.ablate)
     for name in options.presets:  # a bad setting should fail here, not once per run
-        train_options(name, flags(parse_overrides(options.set)))
-    jobs = plan(options.presets, options.seeds, options.set, options.root)
+        train_options(name, flags(parse_overrides(changes)))
+    jobs = plan(options.presets, options.seeds, changes, options.root)
     record_command(options.root, ["amago", "sweep", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root)
     if outcome.exit_code == 0 or outcome.done:

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from amago.cli.evaluations import report
-from amago.cli.parsing import parse
+from amago.cli.parsing import parse, values_of
 from amago.config import Config, literal, override
 from amago.presets import preset
 from amago.presets.ablations import ablate
@@ -32,7 +32,8 @@ class TrainOptions:
     threads: int | None = None
     """Short for --run.threads."""
     ablate: tuple[str, ...] = ()
-    """Ablations of the paper; `amago presets --ablations` lists them."""
+    """Ablations of the paper, of which other flags may take something back; `amago presets
+    --ablations` lists them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,6 @@ def train(arguments: Sequence[str]) -> int:
     options = train_options(name, arguments)
     short = {"run.epochs": options.epochs, "run.threads": options.threads}
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
-    config = ablate(config, options.ablate)
     from amago import api
     from amago.training.view import make_view
 
@@ -63,8 +63,9 @@ def train(arguments: Sequence[str]) -> int:
 
 
 def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
-    """The preset with its overrides; `--env.kwargs.NAME VALUE` may name any argument."""
-    config = preset(name)
+    """The preset with its ablations, then its overrides; `--env.kwargs.NAME VALUE` may name any
+    argument."""
+    config = ablate(preset(name), values_of("--ablate", arguments))
     kwargs, rest = dict(config.env.kwargs), []
     remaining = iter(arguments)
     for argument in remaining:

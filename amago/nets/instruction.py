@@ -37,8 +37,21 @@ def slot_status(asked: Asked) -> Int[Tensor, "M k"]:
     return status.masked_fill(slot >= count, ABSENT)
 
 
+def distinct(asked: Asked) -> tuple[Asked, Int[Tensor, " M"]]:
+    """Rows without repetition of the one before, and which of them every row is.
+
+    What is asked changes a few times in a rollout, so that most rows of a window say the same.
+    """
+    state = torch.stack((asked.num_goals.long(), asked.progress.long()), -1)
+    changes = (state[1:] != state[:-1]).any(-1)
+    changes |= (asked.goals[1:] != asked.goals[:-1]).flatten(1).any(-1)
+    kept = F.pad(changes, (1, 0), value=True)
+    which = kept.cumsum(0) - 1
+    return Asked(asked.goals[kept], asked.num_goals[kept], asked.progress[kept]), which
+
+
 class InstructionEncoder(nn.Module):
-    """Every slot's goal and status, through an MLP over all slots or a GRU from slot to slot.
+    """Every slot's goal and status, through an MLP over all slots or a GRU from word to word.
 
     Numbers are scaled to [-1, 1], and whole ones of few values are one-hot as well, so that
     neighbours are easily told apart; tokens are embedded. With `hide_plan` a row shows what
@@ -72,6 +85,9 @@ class InstructionEncoder(nn.Module):
         width += DONE + 1
         self.rnn: nn.GRU | None = None
         if settings.kind == "rnn":
+            # Numbers are read goal by goal, words one by one.
+            self.steps = spec.size if spec.kind == "token" else 1
+            width = (width - DONE - 1) // self.steps + DONE + 1
             self.rnn = nn.GRU(width, settings.hidden[0], batch_first=True)
             self.net = mlp(settings.hidden if len(settings.hidden) > 1 else settings.hidden * 2)
         else:
@@ -79,16 +95,23 @@ class InstructionEncoder(nn.Module):
             self.output_dim += width - DONE - 1
 
     def forward(self, asked: Asked, dtype: torch.dtype) -> Float[Tensor, "M E"]:
+        rows, which = distinct(asked)
+        return self._encode(rows, dtype)[which]
+
+    def _encode(self, asked: Asked, dtype: torch.dtype) -> Float[Tensor, "M E"]:
         status = slot_status(asked)
         if self.hide_plan:
             status = status.masked_fill(status == PENDING, ABSENT)
         shown = status == CURRENT if self.hide_plan else status != ABSENT
         goals = self._goals(asked.goals, dtype) * shown[..., None]
-        slots = torch.cat((goals, F.one_hot(status, DONE + 1).to(dtype)), -1)
+        marks = F.one_hot(status, DONE + 1).to(dtype)
         if self.rnn is None:
+            slots = torch.cat((goals, marks), -1)
             current = (goals * (status == CURRENT)[..., None]).sum(1)
             return torch.cat((self.net(slots.flatten(1)), current), -1)
-        _, last = self.rnn(slots)
+        items = goals.view(len(goals), goals.shape[1] * self.steps, -1)
+        marks = marks.repeat_interleave(self.steps, 1)
+        _, last = self.rnn(torch.cat((items, marks), -1))
         encoded: Tensor = self.net(last[0])
         return encoded
 

@@ -45,7 +45,7 @@ class InstructionSettings:
     """What instructions go through, in domains that have them."""
 
     kind: Literal["mlp", "rnn"] = "mlp"
-    """An MLP over all slots, or a GRU that reads them one by one (Crafter)."""
+    """An MLP over all slots, or a GRU that reads word by word, numbers goal by goal (Crafter)."""
     hidden: tuple[int, ...] = (64, 32)
     """Layer widths (paper Table 3: 64, 32); of an RNN its state, then what follows it."""
     token_dim: int = 16

@@ -71,6 +71,9 @@ ABLATIONS = {
     "world-model": Ablation(
         "also predict the next observation and reward", {"agent.world_model_weight": 0.1}
     ),
+    "no-world-model": Ablation(
+        "nothing is forecast, in presets that do", {"agent.world_model_weight": 0.0}
+    ),
     "critics-in-actor-loss": Ablation(
         "the policy gradient reaches the critics, too", {"agent.critics_in_actor_loss": "trained"}
     ),

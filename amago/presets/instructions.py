@@ -26,7 +26,7 @@ SMALL_INSTRUCTED = replace(
 
 
 def _package_delivery() -> Config:
-    """Roads of full size; the networks are smaller than the paper's, and a world model teaches them.
+    """Roads of full size; networks smaller than the paper's, and a world model that teaches them.
 
     What returns tell of a fork or a drop is noisy, what happens next tells it at once: the
     forecast outweighs the other losses, and memory of both is learned within thousands of

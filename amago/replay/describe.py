@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
+from amago import ragged
 from amago.goals import GoalSpec
 from amago.replay.rarity import keys_of
 from amago.replay.reader import TrajectoryReader
-from amago.replay.relabel import Relabeler, candidates, completed_rows
+from amago.replay.relabel import Choice, Relabeler, candidates, completed_rows
 from amago.replay.settings import RelabelSettings
 from amago.types import Array, Trajectory
 
+MOST_LINES = 16
+"""Achieved goals are listed in so many lines; what completed or was chosen is always there."""
+MOST_GOALS = 4
+"""Goals of one step that are written out."""
 
-def describe_relabel(before: Trajectory, after: Trajectory, goal_spec: GoalSpec) -> str:
-    """What was asked, what happened, what is asked now, and the rewards, as text."""
+
+def describe_relabel(
+    before: Trajectory, after: Trajectory, goal_spec: GoalSpec, choice: Choice | None = None
+) -> str:
+    """What was asked, what happened, what is asked now, and the rewards, as text.
+
+    With a choice, also the steps that achieved goals, and what relabeling made of each.
+    """
     assert before.achieved is not None and before.instruction is not None
     assert after.instruction is not None
     goals = before.achieved[1]
@@ -26,6 +38,8 @@ def describe_relabel(before: Trajectory, after: Trajectory, goal_spec: GoalSpec)
         f"happened   {_outcome(before)}; goals achieved {len(goals)} times, {distinct} different",
         *_completions(before, goal_spec),
     ]
+    if choice is not None:
+        lines += _achievements(before, goal_spec, choice)
     if after is before:
         return "\n".join([*lines, "now asked  the same"])
     lines += [
@@ -34,6 +48,71 @@ def describe_relabel(before: Trajectory, after: Trajectory, goal_spec: GoalSpec)
         *_completions(after, goal_spec, before),
     ]
     return "\n".join(lines)
+
+
+def achieving_rows(trajectory: Trajectory) -> Array:
+    """Rows whose step achieved some goal."""
+    assert trajectory.achieved is not None
+    offsets = trajectory.achieved[0]
+    rows: Array = 1 + (offsets[2:] > offsets[1:-1]).nonzero()[0]
+    return rows
+
+
+def open_candidates(trajectory: Trajectory) -> Array:
+    """Rows among which relabeling chooses; none where all is complete."""
+    assert trajectory.instruction is not None and trajectory.progress is not None
+    rows = candidates(trajectory)
+    return rows[:0] if trajectory.progress[-1] == len(trajectory.instruction) else rows
+
+
+def _achievements(trajectory: Trajectory, goal_spec: GoalSpec, choice: Choice) -> list[str]:
+    """One line per run of steps that achieved the same and fared alike."""
+    rows, free = achieving_rows(trajectory).tolist(), open_candidates(trajectory).tolist()
+    if not rows:
+        return ["achieved   nothing in any step"]
+    marks = dict.fromkeys(free, "candidate")
+    marks |= dict.fromkeys(completed_rows(trajectory).tolist(), "completed")
+    chosen = dict(zip(choice.rows.tolist(), choice.goals, strict=True))
+    for row, goal in chosen.items():
+        written = goal_spec.write(goal[None])
+        alone = written == _achieved_at(trajectory, row, goal_spec)
+        marks[row] = "chosen" if alone else f"chosen: {written}"
+
+    def fared(numbered: tuple[int, int]) -> tuple[int, str, str]:
+        index, row = numbered
+        # Steps that follow each other are as far from their index.
+        return row - index, _achieved_at(trajectory, row, goal_spec), marks.get(row, "")
+
+    runs = [
+        ([row for _, row in steps], goals, mark)
+        for (_, goals, mark), steps in groupby(enumerate(rows), fared)
+    ]
+    plain = [index for index, (*_, mark) in enumerate(runs) if mark in ("candidate", "")]
+    left_out = {*plain[max(0, MOST_LINES - (len(runs) - len(plain))) :]}
+    shown = [run for index, run in enumerate(runs) if index not in left_out]
+    width = min(40, max(len(goals) for _, goals, _ in shown))
+    rest = sum(len(runs[index][0]) for index in left_out)
+    return [
+        f"achieved   in {len(rows)} steps, of which {len(free)} are candidates and {len(chosen)} "
+        "chosen",
+        *(
+            f"  {_steps(steps):<13} {goals:<{width}}  {mark}".rstrip()
+            for steps, goals, mark in shown
+        ),
+        *([f"  and {rest} more steps" if rest > 1 else "  and 1 more step"] if rest else []),
+    ]
+
+
+def _steps(rows: list[int]) -> str:
+    return f"step {rows[0]}:" if len(rows) == 1 else f"steps {rows[0]}-{rows[-1]}:"
+
+
+def _achieved_at(trajectory: Trajectory, row: int, goal_spec: GoalSpec) -> str:
+    assert trajectory.achieved is not None
+    offsets, goals = trajectory.achieved
+    achieved = goals[int(offsets[row]) : int(offsets[row + 1])]
+    rest = len(achieved) - MOST_GOALS
+    return goal_spec.write(achieved[:MOST_GOALS]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _outcome(trajectory: Trajectory) -> str:
@@ -77,6 +156,7 @@ class GoalChoice:
 def goal_choices(
     store: TrajectoryReader,
     words: GoalSpec | None = None,
+    settings: RelabelSettings | None = None,
     *,
     samples: int = 20,
     max_trajectories: int = 2000,
@@ -85,7 +165,8 @@ def goal_choices(
     """How often each goal is chosen with and without importance sampling (paper Figure 27).
 
     "Given that a goal is achieved in a trajectory that needs to be relabeled, what is the
-    probability that it is chosen?" Each trajectory is relabeled `samples` times either way.
+    probability that it is chosen?" Each trajectory is relabeled `samples` times either way, in
+    all else as the settings say.
     Goals are listed by how many trajectories achieve them, the rarest first, as `words` writes
     them, unless the store's own way is good enough.
     """
@@ -93,15 +174,16 @@ def goal_choices(
     if spec is None:
         raise ValueError("expected a store of trajectories with goals, got one without")
     rng = np.random.default_rng(seed)
+    shared = settings or RelabelSettings()
     relabelers = [
-        Relabeler(RelabelSettings(importance_sampling=wanted), store.rarity() if wanted else None)
+        Relabeler(replace(shared, importance_sampling=wanted), store.rarity() if wanted else None)
         for wanted in (True, False)
     ]
     goals: dict[int | bytes, Array] = {}
     counts: dict[int | bytes, Array] = {}
     for trajectory_id in rng.permutation(store.ids)[:max_trajectories].tolist():
-        trajectory = store.read(trajectory_id)
-        for key, goal in _open_candidates(trajectory).items():
+        trajectory = relabelers[0].begin(store.read(trajectory_id))
+        for key, goal in _open_goals(trajectory).items():
             goals[key] = goal
             counts.setdefault(key, np.zeros(3))[0] += 1
         for column, relabeler in enumerate(relabelers, start=1):
@@ -121,14 +203,8 @@ def goal_choices(
     return sorted(rows, key=lambda row: (row.trajectories, row.goal))
 
 
-def _open_candidates(trajectory: Trajectory) -> dict[int | bytes, Array]:
-    """The goals among which relabeling chooses, by key; none where all is complete."""
-    assert trajectory.achieved is not None and trajectory.instruction is not None
-    assert trajectory.progress is not None
-    if trajectory.progress[-1] == len(trajectory.instruction):
-        return {}
-    offsets, goals = trajectory.achieved
-    rows = candidates(trajectory)
-    spans = [goals[offsets[row] : offsets[row + 1]] for row in rows.tolist()]
-    found = np.concatenate([goals[:0], *spans])
+def _open_goals(trajectory: Trajectory) -> dict[int | bytes, Array]:
+    """The goals among which relabeling chooses, by key."""
+    assert trajectory.achieved is not None
+    _, found = ragged.select(trajectory.achieved, open_candidates(trajectory))
     return dict(zip(keys_of(found).tolist(), found, strict=True))

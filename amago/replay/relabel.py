@@ -1,7 +1,7 @@
 """Hindsight instruction relabeling (paper Algorithm 1, appendix B).
 
 A rollout that left goals open is shown again as one that was asked for some of what it
-happened to achieve. Rewards, progress and the end follow from `amago.goals.replay`.
+happened to achieve. Rewards, progress and the end are what `amago.goals.follow` says.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
-from amago.goals import replay
+from amago.goals import follow
 from amago.replay.rarity import Frequency, Rarity
 from amago.replay.reader import TrajectoryReader
 from amago.replay.settings import RelabelSettings
@@ -41,6 +42,14 @@ class Choice:
     goals: Array  # [h, goal size]
 
 
+class Hindsight(NamedTuple):
+    """One relabeling: what it began with, what it chose there, and what came of it."""
+
+    before: Trajectory
+    choice: Choice
+    after: Trajectory
+
+
 class Relabeler:
     """A Sampler's transform: another instruction for a trajectory, as the settings say."""
 
@@ -50,17 +59,25 @@ class Relabeler:
         self._rarity = rarity if settings.importance_sampling else None
 
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
+        return self.look_back(trajectory, rng).after
+
+    def look_back(self, trajectory: Trajectory, rng: np.random.Generator) -> Hindsight:
+        """Relabel a trajectory and tell how; where nothing is chosen it stays what it was."""
+        before = self.begin(trajectory)
+        choice = self.choose(before, rng)
+        after = relabeled(before, merged(before, choice)) if len(choice.rows) else before
+        return Hindsight(before, choice, after)
+
+    def begin(self, trajectory: Trajectory) -> Trajectory:
+        """What is relabeled: the trajectory, or what it is when asked for its first goal only."""
         if trajectory.instruction is None:
             raise ValueError(
                 "expected a trajectory with an instruction, got one without; relabeling is for "
                 "environments whose spec has goals"
             )
-        if not self._settings.multi_goal and len(trajectory.instruction) > 1:
-            trajectory = relabeled(trajectory, trajectory.instruction[:1])
-        choice = self.choose(trajectory, rng)
-        if not len(choice.rows):
+        if self._settings.multi_goal or len(trajectory.instruction) == 1:
             return trajectory
-        return relabeled(trajectory, merged(trajectory, choice))
+        return relabeled(trajectory, trajectory.instruction[:1])
 
     def choose(self, trajectory: Trajectory, rng: np.random.Generator) -> Choice:
         """Draw steps without replacement, then one achieved goal of each; maybe none at all."""
@@ -157,23 +174,15 @@ def merged(trajectory: Trajectory, choice: Choice) -> Array:
 def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
     """The trajectory as its environment would have made it, asked for this instruction."""
     assert trajectory.achieved is not None and trajectory.progress is not None
-    progress = replay(instruction, trajectory.achieved)
-    reward = np.zeros_like(trajectory.prev_reward)
-    reward[1:] = progress[1:] - progress[:-1]
-    terminal = trajectory.terminal
-    complete = int(progress.searchsorted(len(instruction)))
-    ended = complete < len(progress)
-    if ended:
-        terminal = terminal.copy()
-        terminal[complete] = True
+    after = follow(instruction, trajectory.achieved)
     result = replace(
         trajectory,
         instruction=instruction,
-        progress=progress.astype(trajectory.progress.dtype),
-        prev_reward=reward,
-        terminal=terminal,
+        progress=after.progress.astype(trajectory.progress.dtype),
+        prev_reward=after.reward,
+        terminal=trajectory.terminal | after.complete,
     )
-    return cut(result, 0, complete + 1) if ended else result
+    return cut(result, 0, int(after.complete.argmax()) + 1) if after.complete[-1] else result
 
 
 def draw(weights: Array, rng: np.random.Generator) -> int:

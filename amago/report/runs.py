@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+EVALUATIONS = "evals.csv"
+"""What an exported run keeps of its metrics."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def read_run(path: str | Path) -> Run:
         seed=int(header["seed"]),
         config=header["config"],
         git_commit=header.get("git_commit"),
-        metrics=read_jsonl(folder / "metrics.jsonl"),
+        metrics=read_jsonl(folder / "metrics.jsonl") or read_evaluations(folder / EVALUATIONS),
         timing=read_jsonl(folder / "timing.jsonl"),
         result=_read_object(result) if result.is_file() else None,
     )
@@ -90,6 +93,22 @@ def read_jsonl(path: Path) -> list[Row]:
     # A run that resumed from an older checkpoint may have repeated epochs: the later row counts.
     by_epoch = {row.get("epoch", -1 - index): row for index, row in enumerate(rows)}
     return list(by_epoch.values())
+
+
+def read_evaluations(path: Path) -> list[Row]:
+    """The evaluations of a run that was exported: its seeds go on counting among later ones."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [{key: _from_cell(key, cell) for key, cell in row.items() if cell} for row in rows]
+
+
+def _from_cell(key: str, cell: str) -> Any:
+    if key in ("epoch", "env_steps", "updates", "eval/episodes"):
+        return int(float(cell))
+    numbers = [float(number) for number in cell.split()]
+    return numbers if key.endswith("_per_block") else numbers[0]
 
 
 def find_runs(root: str | Path) -> dict[str, list[Run]]:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from amago.report.curves import plot_sweep
-from amago.report.runs import Row, Run, find_runs
+from amago.report.runs import EVALUATIONS, Row, Run, find_runs
 from amago.report.tables import sweep_rows, sweep_table
 
 SUMMARY_FILES = ("summary.json", "summary.csv", "curves.csv", "summary.png")
@@ -81,7 +81,7 @@ def _export_run(run: Run, target: Path) -> None:
     shutil.copyfile(run.path / "config.json", target / "config.json")
     if run.result is not None:
         shutil.copyfile(run.path / "result.json", target / "result.json")
-    write_csv(target / "evals.csv", EVALUATION_COLUMNS, thin(run.evaluations))
+    write_csv(target / EVALUATIONS, EVALUATION_COLUMNS, thin(run.evaluations))
 
 
 def _commits(groups: Mapping[str, Sequence[Run]]) -> str:

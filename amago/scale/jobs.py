@@ -55,6 +55,11 @@ def parse_overrides(assignments: Sequence[str]) -> dict[str, str]:
     return overrides
 
 
+def with_ablations(assignments: Sequence[str], ablations: Sequence[str]) -> list[str]:
+    """Settings of a sweep and the ablations that all of its runs share, as one list."""
+    return [*assignments, *([f"ablate={' '.join(ablations)}"] if ablations else [])]
+
+
 def plan(
     presets: Sequence[str], seeds: Sequence[int], overrides: Sequence[str], root: str | Path
 ) -> list[Job]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from amago.training.evaluate import evaluate_rollouts
 from amago.training.run import Run
 from amago.training.seeding import derive, seed_torch
 from amago.training.view import View
+
+Item = TypeVar("Item")
 
 
 def train(run: Run, view: View) -> None:
@@ -32,7 +35,7 @@ def train(run: Run, view: View) -> None:
             metrics |= collect_epoch(run)
         clock.lap("collect_seconds")
         if offline or run.epoch >= settings.warmup_epochs:
-            metrics |= learn_epoch(run, view)
+            metrics |= learn_epoch(run, view, clock)
         clock.lap("learn_seconds")
         run.epoch = epoch
         metrics |= {"env_steps": run.env_steps, "updates": run.learner.updates}
@@ -80,14 +83,14 @@ def check_data(run: Run) -> None:
         )
 
 
-def learn_epoch(run: Run, view: View) -> dict[str, Any]:
+def learn_epoch(run: Run, view: View, clock: Clock) -> dict[str, Any]:
     """One epoch's gradient updates."""
     seed_torch(run.seed, "learning", run.epoch)
     start, count = run.learner.updates, run.config.run.updates_per_epoch
     device = run.agent.discounts.device
     mean = MetricMean()
     batches = run.sampler.batches(start, start + count, run.config.replay.prefetch)
-    for index, batch in enumerate(batches):
+    for index, batch in enumerate(clock.waits("wait_seconds", batches)):
         mean.add(run.learner.step(batch.to(device)))
         view.phase("learning", (index + 1) / count)
     return {**mean.read(), "learner/skipped": run.learner.skipped}
@@ -111,6 +114,15 @@ class Clock:
     def lap(self, name: str) -> None:
         now = time.perf_counter()
         self.laps[name], self._last = now - self._last, now
+
+    def waits(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
+        """The same items; what their making kept the consumer waiting is one more time."""
+        self.laps[name] = 0.0
+        before = time.perf_counter()
+        for item in items:
+            self.laps[name] += time.perf_counter() - before
+            yield item
+            before = time.perf_counter()
 
     def total(self) -> float:
         return self._last - self._start

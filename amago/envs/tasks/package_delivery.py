@@ -101,10 +101,11 @@ class PackageDelivery(GoalTask):
         cell, columns = 48, 6
         frame = draw.canvas(-(-self.road // columns) * cell, columns * cell, draw.WALL)
         asked = self.instruction[lane, : self.num_goals[lane], 0].tolist()
+        still_open = asked[self.progress[lane] :]  # a place may be asked for twice
         for at in range(self.road):
             top, left = at // columns * cell, at % columns * cell
-            done = at in asked[: self.progress[lane]]
-            colour = draw.SHADE if done else draw.GOAL if at in asked else draw.FLOOR
+            done = draw.SHADE if at in asked else draw.FLOOR
+            colour = draw.GOAL if at in still_open else done
             draw.box(frame, top + 1, left + 1, top + cell - 1, left + cell - 1, colour)
             if self.side[lane, at]:
                 # A mark in the upper corner says left, in the lower one right.
