@@ -1,0 +1,96 @@
+"""What a Package Delivery agent makes of what it has found out about its road.
+
+    python benchmarks/delivery_memory.py RUN [--rollouts 200]
+
+Plays new roads and counts how often forks and drops were right, apart for those whose answer the
+same rollout had shown before and for those where it could only be guessed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import amago
+from amago.config import from_dict
+from amago.envs.native import NativeVector
+from amago.envs.registry import make_vector
+from amago.envs.tasks.package_delivery import DROPS, LEFT, RIGHT, PackageDelivery
+from amago.training.run import read_header
+
+SEED = 12_345
+
+
+class Known:
+    """What one rollout has shown so far: forks that were tried, and drops that failed or worked."""
+
+    def __init__(self) -> None:
+        self.forks: set[int] = set()
+        self.failed: set[int] = set()
+        self.worked: int | None = None
+
+    def judge(self, task: PackageDelivery, lane: int, action: int) -> tuple[str, bool] | None:
+        """What kind of decision this action is, and whether it is right; remembers the answer."""
+        place, side = int(task.position[lane]), int(task.side[lane, task.position[lane]])
+        if side and action in (LEFT, RIGHT):
+            kind = "fork, tried before" if place in self.forks else "fork, new"
+            self.forks.add(place)
+            return kind, action == side
+        asked = task.instruction[lane, min(task.progress[lane], task.goals.max_goals - 1), 0]
+        if side or action < DROPS[0] or place != asked:
+            return None
+        right = action == task.drop[lane]
+        kind = "drop, none has worked yet"
+        if self.worked is not None:
+            kind = "drop, one has worked"
+        elif len(self.failed) == len(DROPS) - 1:
+            kind = "drop, three have failed"
+        if right and task.packages[lane]:
+            self.worked = action
+        elif not right:
+            self.failed.add(action)
+        return kind, right
+
+
+def count(run: Path, rollouts: int) -> tuple[Counter[str], Counter[str], float]:
+    """Decisions of each kind, the right ones among them, and the share of complete rollouts."""
+    policy = amago.load(run).policy
+    settings = from_dict(read_header(run)["config"]).env
+    env = make_vector(settings, seed=SEED, num_lanes=rollouts)
+    assert isinstance(env, NativeVector) and isinstance(env.task, PackageDelivery)
+    known = [Known() for _ in range(rollouts)]
+    made: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    playing, success = np.ones(rollouts, np.bool_), np.zeros(rollouts, np.bool_)
+    rows, state = env.reset(), policy.initial_state(rollouts)
+    while playing.any():
+        action, state = policy.act(rows, state)
+        for lane in np.flatnonzero(playing):
+            judged = known[lane].judge(env.task, lane, int(action[lane]))
+            if judged is not None:
+                made[judged[0]] += 1
+                right[judged[0]] += judged[1]
+        step = env.step(action)
+        if step.final is not None:
+            assert step.final.success is not None
+            ended = playing[step.final_lanes]
+            success[step.final_lanes[ended]] = step.final.success[ended]
+            playing[step.final_lanes] = False
+        rows = step.rows
+    return made, right, float(success.mean())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--rollouts", type=int, default=200)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    made, right, success = count(arguments.run, arguments.rollouts)
+    print(f"success {success:.1%}")
+    for kind in sorted(made):
+        print(f"{kind:28} {right[kind] / made[kind]:6.1%} right of {made[kind]:,}")
