@@ -56,6 +56,7 @@ DONE = rollout("a", "b", asked="a, b")
     ("own", "protected", "found"),
     [
         ([OPEN, OPEN, DONE], [OPEN, OPEN], 1),
+        ([OPEN, rollout("", "", asked="j")], [], 0),  # nothing to choose in the later one
         ([DONE, DONE], [OPEN, OPEN], -1),
         ([DONE, DONE], [DONE], 1),
         ([], [DONE, DONE], -1),

@@ -26,7 +26,7 @@ class RelabelOptions:
     run: tyro.conf.Positional[Path]
     """The run folder."""
     trajectory: int | None = None
-    """Id of a stored trajectory; unset: the latest whose instruction was not completed."""
+    """Id of a stored trajectory; unset: the latest that failed and has something to choose."""
     seed: int = 0
     """Seed of the draw."""
     picture: Path | None = None
@@ -116,6 +116,8 @@ def _worded(header: dict[str, Any], stored: GoalSpec) -> GoalSpec:
 
 
 def _find(store: TrajectoryReader, relabeler: Relabeler, wanted: int | None) -> int:
+    from amago.replay.describe import open_candidates
+
     # Protected trajectories are demonstrations, and the first of them is -1: the run's own
     # come first, the latest before the others.
     own = range(*store.window)
@@ -130,8 +132,6 @@ def _find(store: TrajectoryReader, relabeler: Relabeler, wanted: int | None) -> 
             raise ValueError(f"the replay has no trajectory {wanted}; it has {' and '.join(parts)}")
         return wanted
     for trajectory_id in ids:
-        trajectory = relabeler.begin(store.read(trajectory_id))
-        assert trajectory.progress is not None and trajectory.instruction is not None
-        if trajectory.progress[-1] < len(trajectory.instruction):
+        if len(open_candidates(relabeler.begin(store.read(trajectory_id)))):
             return trajectory_id
     return ids[0]
