@@ -231,11 +231,6 @@ def follow(instruction: Array, achieved: Ragged) -> Advance:
     return Advance(reward.cumsum(dtype=np.int64), reward, complete)
 
 
-def replay(instruction: Array, achieved: Ragged) -> Array:
-    """Progress [T+1] of a rollout had it been given another instruction [n, size]."""
-    return follow(instruction, achieved).progress
-
-
 def pad(instructions: Iterable[Array], max_goals: int) -> tuple[Array, Array]:
     """Instructions [n, size] as (instruction [N, k, size] padded with zeros, num_goals [N])."""
     rows = list(instructions)

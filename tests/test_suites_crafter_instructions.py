@@ -15,7 +15,7 @@ from amago.envs.suites.crafter.game import ACTIONS
 from amago.envs.suites.crafter.goals import goal
 from amago.envs.suites.crafter.instructions import draw_instruction, tech_tree
 from amago.envs.suites.crafter.spec import goal_spec
-from amago.goals import replay
+from amago.goals import follow
 from amago.replay.rarity import Rarity, combine, count
 from amago.replay.relabel import Relabeler
 from amago.replay.settings import RelabelSettings
@@ -164,7 +164,9 @@ def test_hindsight_pays_what_the_real_world_pays(expanded):
             length = int(generator.integers(1, 6))
             asked = [happened[i] for i in generator.integers(0, len(happened), length)]
             offsets = np.cumsum([0, 0, *(len(rows) for rows in achieved)])
-            progress = replay(np.array(asked, np.uint8), (offsets, np.concatenate(achieved)))
+            progress = follow(
+                np.array(asked, np.uint8), (offsets, np.concatenate(achieved))
+            ).progress
             rewards, _ = play(env, seed, actions, SPEC.write(asked))
             expected = np.diff(progress).tolist()
             assert rewards == expected[: len(rewards)] and not any(expected[len(rewards) :])
