@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from amago.nets.layers import Unchanged
+
 
 class RunningNormalizer(nn.Module):
     """Per-feature mean and second moment by bias-corrected exponential averages."""
@@ -22,6 +24,7 @@ class RunningNormalizer(nn.Module):
         self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
         self.register_buffer("second", torch.zeros(size, dtype=torch.float64))
         self.register_buffer("mass", torch.zeros((), dtype=torch.float64))
+        self._current = Unchanged[tuple[Tensor, Tensor]]()
 
     @torch.no_grad()
     def update(self, x: Float[Tensor, "M F"]) -> None:
@@ -42,6 +45,6 @@ class RunningNormalizer(nn.Module):
         return mean, variance.clamp(min=0.0).sqrt().clamp(min=self.min_std)
 
     def forward(self, x: Float[Tensor, "*rows F"]) -> Float[Tensor, "*rows F"]:
-        mean, std = self.statistics()
+        mean, std = self._current(self.statistics, self.mean, self.second, self.mass)
         normal = (x - mean.to(x.dtype)) / std.to(x.dtype)
         return normal.clamp(-self.clip, self.clip)

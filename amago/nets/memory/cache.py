@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from amago.types import Array
 
 
 class KeyValueCache:
@@ -12,7 +15,7 @@ class KeyValueCache:
 
     Slot order does not matter to attention, because position is part of the keys. A full
     ring overwrites its oldest slot, so a step costs the same however often it slid. Storage
-    doubles until it holds `context_length` slots; `lengths` lives on the CPU.
+    doubles until it holds `context_length` slots.
     """
 
     def __init__(
@@ -23,19 +26,25 @@ class KeyValueCache:
         slots = min(64, context_length)
         self.keys = like.new_zeros(num_layers, num_lanes, num_heads, slots, head_dim)
         self.values = torch.zeros_like(self.keys)
-        self.lengths = torch.zeros(num_lanes, dtype=torch.int64)
+        self.lengths = np.zeros(num_lanes, dtype=np.int64)
 
-    def advance(self, reset: Bool[Tensor, " N"]) -> None:
+    def advance(self, reset: Array) -> None:
         """Make room for one more step of every lane, after emptying the lanes that reset."""
-        self.lengths.masked_fill_(reset, 0)
+        self.lengths[reset] = 0
         self.lengths += 1
-        self.longest = min(int(self.lengths.max()), self.context_length)
+        shortest, longest = int(self.lengths.min()), int(self.lengths.max())
+        self.longest = min(longest, self.context_length)
         if self.longest > self.keys.shape[3]:
             self._grow()
-        slots = (self.lengths - 1) % self.context_length
-        lockstep = bool((slots == slots[0]).all())
-        self.slot = int(slots[0]) if lockstep else slots.to(self.keys.device)
-        self.mask = self._mask()
+        if shortest == longest:
+            self.slot = (longest - 1) % self.context_length
+        else:
+            slots = (self.lengths - 1) % self.context_length
+            self.slot = torch.from_numpy(slots).to(self.keys.device)
+        self.hidden = None
+        if shortest < self.longest:
+            hidden = np.arange(self.longest) >= self.lengths[:, None]
+            self.hidden = torch.from_numpy(hidden)[:, None].to(self.keys.device)
 
     def write(
         self, layer: int, key: Float[Tensor, "N H dim"], value: Float[Tensor, "N H dim"]
@@ -49,14 +58,6 @@ class KeyValueCache:
             keys[lanes, :, self.slot], values[lanes, :, self.slot] = key, value
         return keys[:, :, : self.longest], values[:, :, : self.longest]
 
-    def _mask(self) -> Bool[Tensor, "N 1 1 S"] | None:
-        """Which slots each lane may see; None where all lanes see all of them."""
-        visible = self.lengths.clamp(max=self.context_length)
-        if bool((visible == self.longest).all()):
-            return None
-        mask = torch.arange(self.longest) < visible[:, None]
-        return mask[:, None, None].to(self.keys.device)
-
     def _grow(self) -> None:
         slots = min(2 * self.keys.shape[3], self.context_length)
         for name in ("keys", "values"):
@@ -67,4 +68,5 @@ class KeyValueCache:
 
     slot: int | Int[Tensor, " N"]
     longest: int
-    mask: Tensor | None
+    hidden: Bool[Tensor, "N 1 S"] | None
+    """Which slots each lane may not see; None where all lanes see all of them."""

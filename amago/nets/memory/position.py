@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -9,9 +11,14 @@ from torch import Tensor, nn
 
 def _angles(time: Tensor, num_pairs: int, dtype: torch.dtype) -> Tensor:
     """time · 10000^(-i/num_pairs), in float64 so that late steps keep their phase."""
-    exponents = torch.arange(num_pairs, device=time.device, dtype=torch.float64) / num_pairs
-    angles = time.double()[..., None] * torch.pow(10_000.0, -exponents)
+    angles = time.double()[..., None] * _rates(num_pairs, time.device)
     return torch.remainder(angles, 2 * torch.pi).to(dtype)
+
+
+@cache
+def _rates(num_pairs: int, device: torch.device) -> Tensor:
+    exponents = torch.arange(num_pairs, device=device, dtype=torch.float64) / num_pairs
+    return torch.pow(10_000.0, -exponents)
 
 
 def sinusoid(

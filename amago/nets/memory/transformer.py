@@ -72,14 +72,18 @@ def _causal(count: int, length: int, query: Heads, key: Heads, value: Heads) -> 
 
 
 def cached_mix(cache: KeyValueCache, layer: int) -> Mix:
-    """Row n is the newest step of lane n, which sees all that its cache holds."""
+    """Row n is the newest step of lane n, which sees all that its cache holds.
+
+    With one query a head, two batched products beat the fused kernel on a CPU.
+    """
 
     def mix(query: Heads, key: Heads, value: Heads) -> Heads:
         keys, values = cache.write(layer, key, value)
-        mixed = F.scaled_dot_product_attention(
-            query[:, :, None], keys, values, attn_mask=cache.mask
-        )
-        return mixed[:, :, 0]
+        scaled = query * query.shape[-1] ** -0.5
+        scores = torch.bmm(scaled.flatten(0, 1)[:, None], keys.flatten(0, 1).mT)
+        if cache.hidden is not None:
+            scores.view(*query.shape[:2], -1).masked_fill_(cache.hidden, -torch.inf)
+        return torch.bmm(scores.softmax(-1), values.flatten(0, 1)).view(query.shape)
 
     return mix
 
@@ -166,7 +170,7 @@ class TransformerMemory(Memory):
     def step(
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
     ) -> tuple[Float[Tensor, "N D"], KeyValueCache]:
-        state.advance(time == 0)
+        state.advance(time.numpy() == 0)
         x, rotation = self.embed_rows(x, time.to(x.device))
         for layer, block in enumerate(self.blocks):
             x = block(x, rotation, cached_mix(state, layer))
