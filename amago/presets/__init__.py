@@ -57,6 +57,28 @@ def _t_maze() -> Config:
     )
 
 
+def _t_maze_1000() -> Config:
+    """Shorter corridors in the same run teach the longest.
+
+    A short corridor is walked many times while the longest is walked once, so batches are cheap,
+    and what is learned there carries over: how to walk, and that the cue matters. A wrong step
+    costs little where corridors are long, so values settle only as the step size falls.
+    """
+    small = _t_maze()
+    corridors = (50, 100, 200, 400, 1000)
+    return replace(
+        small,
+        env=replace(
+            small.env,
+            kwargs={},
+            ids=tuple(f"{small.env.id}?corridor={length}" for length in corridors),
+            num_lanes=60,
+        ),
+        optim=replace(small.optim, final_share=0.05),
+        run=replace(small.run, epochs=80),
+    )
+
+
 def _dark_key_to_door() -> Config:
     return replace(
         MANY_TRIES,
@@ -198,6 +220,10 @@ PRESETS = {
         _dark_key_to_door_paper,
     ),
     "t-maze": Preset("Passive T-Maze, corridor 100: recall the first step at the last", _t_maze),
+    "t-maze-1000": Preset(
+        "Passive T-Maze, corridors of 50 to 1,000 in one run: the short ones teach the longest",
+        _t_maze_1000,
+    ),
     "t-maze/paper": Preset(
         "Passive T-Maze, corridor 1000, sizes of the paper's Tables 3 and 4", _t_maze_paper
     ),
