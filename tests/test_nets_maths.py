@@ -362,10 +362,12 @@ def test_forecasts_are_judged_number_by_number_and_category_by_category():
     _, rows = pack(random_batch(spec, [5], starts=[3]))
     encoder.update_statistics(rows)
     forecast = torch.randn(len(rows.time), encoder.forecast_dim).double()
-    got = encoder.surprise(forecast, rows.obs, rows.prev_reward)
-    reals = torch.stack([rows.obs["place"][:, 0], rows.obs["place"][:, 1], rows.prev_reward], 1)
-    deviation = reals.var(0, unbiased=False).sqrt().clamp(min=1e-2)
-    reals = ((reals - reals.mean(0)) / deviation).clamp(-10, 10)
+    change = torch.randn(len(rows.time), 2).double()
+    got = encoder.surprise(forecast, change, rows.obs, rows.prev_reward)
+    reward = rows.prev_reward
+    deviation = reward.var(unbiased=False).sqrt().clamp(min=1e-2)
+    paid = ((reward - reward.mean()) / deviation).clamp(-10, 10)
+    reals = torch.cat((change, paid[:, None]), 1)
     for row in range(len(rows.time)):
         # Keys in order: the mask's three flags, then the room, one of four.
         numbers, flags, room = forecast[row].split([3, 3, 4])
@@ -376,6 +378,15 @@ def test_forecasts_are_judged_number_by_number_and_category_by_category():
         odds = room.exp() / room.exp().sum()
         want -= math.log(odds[int(rows.obs["room"][row])])
         assert float(got[row]) == pytest.approx(want / 7)
+
+
+def test_what_changes_are_the_numbers_of_observations():
+    spec = tiny_spec(mask=True)
+    encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4))).double()
+    _, rows = pack(random_batch(spec, [5]))
+    later = {key: value.roll(-1, 0) for key, value in rows.obs.items()}
+    want = later["place"] - rows.obs["place"]
+    torch.testing.assert_close(encoder.change(rows.obs, later), want)
 
 
 def test_without_a_horizon_time_is_no_input():

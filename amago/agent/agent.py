@@ -132,6 +132,7 @@ class Agent(nn.Module):
         return WorldModel(
             self.memory.output_dim,
             spec.action.size,
+            self.encoder.num_reals - 1,  # but for the reward
             self.encoder.forecast_dim,
             config.heads.critic_hidden[-1],
         )

@@ -83,9 +83,9 @@ class Learner:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Total loss of one batch [AMAGO eq. 3 with the term of eq. 6], and what describes it.
 
-        Moves the PopArt statistics: targets are made on the scale before this batch,
-        compared on the scale after it. `packed` is the batch without its padding, if the
-        caller has it already.
+        Moves the world model's and PopArt's statistics: targets are made on the scale before
+        this batch, compared on the scale after it. `packed` is the batch without its padding,
+        if the caller has it already.
         """
         agent, settings = self.agent, self.settings
         packing, rows = packed or pack(batch)
@@ -121,9 +121,15 @@ class Learner:
         }
         if agent.world_model is not None:
             assert isinstance(agent.encoder, MLPEncoder)
-            seen = {key: end(value) for key, value in rows.obs.items()}
+            before, after = (
+                {key: side(value) for key, value in rows.obs.items()} for side in (begin, end)
+            )
+            change = agent.encoder.change(before, after)
+            agent.world_model.changes.update(change)
             forecast = agent.world_model(actor_state, action)
-            error = agent.encoder.surprise(forecast, seen, end(rows.prev_reward))
+            error = agent.encoder.surprise(
+                forecast, agent.world_model.changes(change), after, end(rows.prev_reward)
+            )
             terms["world_model"] = (settings.world_model_weight, error)
         losses = {name: term.mean() for name, (_, term) in terms.items()}
         total = torch.stack([terms[name][0] * loss for name, loss in losses.items()]).sum()

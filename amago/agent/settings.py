@@ -36,7 +36,7 @@ class AgentSettings:
     bc_filter: Literal["binary", "exponential", "none"] = "binary"
     """Which actions are cloned: those of positive advantage, all by exp(advantage), or all."""
     world_model_weight: float = 0.0
-    """Weight of predicting the next normalised observation and reward from state and action."""
+    """Weight of predicting how observations change, and the reward, from state and action."""
     sequence_models: Literal["shared", "target", "separate"] = "shared"
     """One encoder and memory for all; a slow copy of them beneath the target heads; or one for
     the actor and another for the critics (paper Figure 10)."""

@@ -79,6 +79,7 @@ class MLPEncoder(TimestepEncoder):
             elif route == "trunk":
                 self.trunks[_name(key)] = trunk = ImageEncoder(item, settings)
                 width += trunk.output_dim
+        self.num_reals = reals
         self.num_quantities = reals + categories
         """How many numbers, flags and categories `surprise` judges."""
         self.forecast_dim = reals + sum(self._plain.values())
@@ -116,18 +117,21 @@ class MLPEncoder(TimestepEncoder):
         return encoded
 
     def surprise(
-        self, forecast: Float[Tensor, "M F"], obs: dict[str, Tensor], reward: Float[Tensor, " M"]
+        self,
+        forecast: Float[Tensor, "M F"],
+        change: Float[Tensor, "M numbers"],
+        obs: dict[str, Tensor],
+        reward: Float[Tensor, " M"],
     ) -> Float[Tensor, " M"]:
         """How wrong a forecast of observations and rewards was, per quantity.
 
-        Numbers are forecast as the network sees them, by their squared errors; flags and
-        categories follow as logits, key by key, by their cross-entropies. Images and embedded
-        ids are left out.
+        Numbers are forecast by how they `change`, and the reward as the network sees it, by their
+        squared errors; flags and categories follow as logits, key by key, by their
+        cross-entropies. Images and embedded ids are left out.
         """
-        reals = self._normalised_reals(obs, reward)
-        sizes = [reals.shape[1], *self._plain.values()]
-        numbers, *logits = forecast.split_with_sizes(sizes, -1)
-        error: Tensor = (numbers - reals).square().sum(-1)
+        paid = self._normalised_reals(obs, reward)[:, -1:]
+        numbers, *logits = forecast.split_with_sizes([self.num_reals, *self._plain.values()], -1)
+        error: Tensor = (numbers - torch.cat((change, paid), -1)).square().sum(-1)
         for key, block in zip(self._plain, logits, strict=True):
             seen = _flat(obs[key])
             if self.routes[key] == "flag":
@@ -138,6 +142,13 @@ class MLPEncoder(TimestepEncoder):
                 terms = F.cross_entropy(choices, seen.long(), reduction="none")
             error = error + terms.sum(-1)
         return error / self.num_quantities
+
+    def change(
+        self, before: dict[str, Tensor], after: dict[str, Tensor]
+    ) -> Float[Tensor, "M numbers"]:
+        """By how much the numbers of observations differ."""
+        unpaid = self.norm.weight.new_zeros(len(next(iter(after.values()))))
+        return (self._reals(after, unpaid) - self._reals(before, unpaid))[:, :-1]
 
     def _normalised_reals(
         self, obs: dict[str, Tensor], reward: Float[Tensor, " M"]
