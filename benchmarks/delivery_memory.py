@@ -12,17 +12,11 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import torch
+from playing import play, worlds
 
-import amago
-from amago.config import from_dict
-from amago.envs.native import NativeVector
-from amago.envs.registry import make_vector
 from amago.envs.tasks.package_delivery import DROPS, LEFT, RIGHT, PackageDelivery
-from amago.training.run import read_header
-
-SEED = 12_345
+from amago.types import Array
 
 
 class Known:
@@ -58,29 +52,21 @@ class Known:
 
 def count(run: Path, rollouts: int) -> tuple[Counter[str], Counter[str], float]:
     """Decisions of each kind, the right ones among them, and the share of complete rollouts."""
-    policy = amago.load(run).policy
-    settings = from_dict(read_header(run)["config"]).env
-    env = make_vector(settings, seed=SEED, num_lanes=rollouts)
-    assert isinstance(env, NativeVector) and isinstance(env.task, PackageDelivery)
+    env = worlds(run, rollouts)
+    task = env.task
+    assert isinstance(task, PackageDelivery)
     known = [Known() for _ in range(rollouts)]
     made: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    playing, success = np.ones(rollouts, np.bool_), np.zeros(rollouts, np.bool_)
-    rows, state = env.reset(), policy.initial_state(rollouts)
-    while playing.any():
-        action, state = policy.act(rows, state)
-        for lane in np.flatnonzero(playing):
-            judged = known[lane].judge(env.task, lane, int(action[lane]))
+
+    def look(lanes: Array, action: Array) -> None:
+        for lane in lanes.tolist():
+            judged = known[lane].judge(task, lane, int(action[lane]))
             if judged is not None:
                 made[judged[0]] += 1
                 right[judged[0]] += judged[1]
-        step = env.step(action)
-        if step.final is not None:
-            assert step.final.success is not None
-            ended = playing[step.final_lanes]
-            success[step.final_lanes[ended]] = step.final.success[ended]
-            playing[step.final_lanes] = False
-        rows = step.rows
+
+    success, _ = play(run, env, look)
     return made, right, float(success.mean())
 
 
