@@ -64,14 +64,17 @@ def test_a_sweep_shows_success_and_the_scores_of_others_as_lines(tmp_path: Path)
     assert drawn["with"] == ["return per rollout", "share of rollouts", "return per tenth"]
 
 
-def test_runs_of_other_worlds_share_no_reference_line(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        folder = write_run(tmp_path / name / "seed-0", preset="maze-runner")
+@pytest.mark.parametrize("levels", [(2.0, 2.0), (2.0, 3.0)])
+def test_runs_share_reference_lines_unless_those_of_their_worlds_differ(
+    levels: tuple[float, float], tmp_path: Path
+) -> None:
+    for name, level in zip(("one", "other"), levels, strict=True):
+        folder = write_run(tmp_path / name / "seed-0", preset="maze-runner", level=level)
         header = json.loads((folder / "config.json").read_text())
-        header["config"]["env"]["kwargs"] = {"rewired": name == "other"}
+        header["config"]["env"]["kwargs"] = {"position": name == "other"}
         (folder / "config.json").write_text(json.dumps(header))
     labels = [line.get_label() for axes in _sweep_figure(tmp_path).axes for line in axes.lines]
-    assert labels and "oracle" not in labels
+    assert labels and ("oracle" in labels) == (levels[0] == levels[1])
 
 
 def _sweep_figure(root: Path) -> Figure:

@@ -58,6 +58,10 @@ def short_world(config: Config) -> dict[str, Any]:
         return {"env.kwargs": {**config.env.kwargs, "horizon": 6}, "replay.context_length": 8}
     if config.env.id not in TASKS:
         return {"rollout.steps_per_epoch": 12, "replay.context_length": 8}
+    if "corridor" in "".join(config.env.ids):
+        count = len(config.env.ids)
+        ids = tuple(f"{config.env.id}?corridor={3 + number}" for number in range(count))
+        return {"env.ids": ids, "env.num_lanes": count, "env.eval_lanes": count}
     known = task_arguments(config.env.id)
     return {"env.kwargs": {key: size for key, size in SMALL_WORLD.items() if key in known}}
 

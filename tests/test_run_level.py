@@ -15,7 +15,7 @@ from test_run_helpers import differing, evidence, lines, tiny
 
 from amago import api
 from amago.agent.learner import Learner
-from amago.presets import PRESETS
+from amago.presets import PRESETS, preset
 from amago.training import checkpoint
 from amago.training.loop import Clock
 
@@ -58,7 +58,8 @@ def test_what_is_prepared_ahead_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_trains_two_small_updates(name: str, tmp_path: Path) -> None:
     keep_both = {"run.save_interval": 1, "run.keep_interval": 1, "run.warmup_epochs": 1}
-    few = {"run.eval_episodes": 2, "run.final_eval_episodes": 2}
+    played = max(2, len(preset(name).env.ids))
+    few = {"run.eval_episodes": played, "run.final_eval_episodes": played}
     config = tiny(name, {**keep_both, **few}, nets=name.endswith("/paper"))
     result = api.train(config, 0, tmp_path / "run", preset=name)
     last = lines(tmp_path / "run")[-1]

@@ -146,7 +146,7 @@ def _last_tenths(run: Run) -> Curve:
 
 
 def _references(runs: Sequence[Run]) -> References:
-    """What others earn per tenth, averaged over runs; none when their environments differ."""
+    """What others earn per tenth, averaged over runs; none when their worlds differ."""
     given = _given(runs, "references")
     shared = [name for name in given[0] if all(lines.get(name) for lines in given)] if given else []
     return {name: np.mean([lines[name] for lines in given], axis=0).tolist() for name in shared}
@@ -164,10 +164,19 @@ def _scores(groups: Groups, score: str) -> Mapping[str, float]:
 
 
 def _given(runs: Sequence[Run], name: str) -> list[Any]:
-    """One entry of the results of all complete runs; none when their environments differ."""
-    if any(run.config.get("env") != runs[0].config.get("env") for run in runs):
+    """One entry of the results of all complete runs.
+
+    None when their environments differ and runs of one seed disagree about it; settings such as
+    what an agent may see of its world do not move it.
+    """
+    complete = [run for run in runs if run.result is not None and run.result.get(name)]
+    given = [run.result[name] for run in complete if run.result is not None]
+    of_seed = {run.seed: entry for run, entry in zip(complete, given, strict=True)}
+    if any(run.config.get("env") != runs[0].config.get("env") for run in runs) and any(
+        entry != of_seed[run.seed] for run, entry in zip(complete, given, strict=True)
+    ):
         return []
-    return [run.result[name] for run in runs if run.result is not None and run.result.get(name)]
+    return given
 
 
 def _figure(width: float, height: float) -> Figure:
