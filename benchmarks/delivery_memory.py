@@ -8,12 +8,10 @@ same rollout had shown before and for those where it could only be guessed.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from pathlib import Path
 
-import torch
-from playing import play, worlds
+from playing import parse, play, worlds
 
 from amago.envs.tasks.package_delivery import DROPS, LEFT, RIGHT, PackageDelivery
 from amago.types import Array
@@ -71,12 +69,7 @@ def count(run: Path, rollouts: int) -> tuple[Counter[str], Counter[str], float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--rollouts", type=int, default=200)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    made, right, success = count(arguments.run, arguments.rollouts)
+    made, right, success = count(*parse(__doc__))
     print(f"success {success:.1%}")
     for kind in sorted(made):
         print(f"{kind:28} {right[kind] / made[kind]:6.1%} right of {made[kind]:,}")

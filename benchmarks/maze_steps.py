@@ -8,12 +8,10 @@ the maze; of the others it counts how many cells were still visited near the end
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
-import torch
-from playing import play, worlds
+from playing import parse, play, worlds
 
 from amago.envs.tasks.maze_runner import MazeRunner
 from amago.types import Array
@@ -58,9 +56,4 @@ def _quartiles(values: Array, form: str) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--rollouts", type=int, default=200)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    print("\n".join(report(arguments.run, arguments.rollouts)))
+    print("\n".join(report(*parse(__doc__))))

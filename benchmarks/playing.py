@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 import amago
 from amago.config import from_dict
@@ -18,6 +20,16 @@ SEED = 12_345
 
 Look = Callable[[Array, Array], None]
 """Called before every step with the lanes that still play and the actions of all lanes."""
+
+
+def parse(description: str | None) -> tuple[Path, int]:
+    """The run and the number of rollouts that the command line asks for; one thread."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--rollouts", type=int, default=200)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    return arguments.run, arguments.rollouts
 
 
 def worlds(run: Path, count: int) -> NativeVector:

@@ -249,3 +249,29 @@ def test_the_world_model_adds_its_term_and_leaves_all_other_numbers_as_they_are(
     grads, same = (backward(learner, kind) for learner in (without, with_model))
     heads = [name for name in grads if name.startswith(("actor", "critics"))]
     assert heads and all(torch.equal(grads[name], same[name]) for name in heads)
+
+
+def test_the_world_model_is_judged_by_changes_within_sequences_in_units_of_their_spread():
+    learner = tiny_learner("discrete", agent__world_model_weight=1.0)
+    batch, encoder = batch_of("discrete"), learner.agent.encoder
+    judged = []
+    surprise = encoder.surprise
+    encoder.surprise = lambda forecast, change, *rest: (
+        judged.append(change) or surprise(forecast, change, *rest)
+    )
+    learner.losses(batch)
+    lengths = batch.valid.sum(1).tolist()
+    assert len(set(lengths)) > 1
+    place = batch.obs["place"].double()
+    differences = torch.cat(
+        [place[b, t + 1] - place[b, t] for b, n in enumerate(lengths) for t in range(n - 1)]
+    ).view(-1, place.shape[-1])
+    mean, std = differences.mean(0), differences.std(0, unbiased=False)
+    want = ((differences - mean) / std).clamp(-10, 10)
+    (got,) = judged
+    # Sequences are packed from long to short; rows are compared in the order of their values.
+    torch.testing.assert_close(_sorted(got.double()), _sorted(want), atol=1e-6, rtol=1e-5)
+
+
+def _sorted(rows):
+    return torch.tensor(sorted(rows.tolist()), dtype=torch.float64)

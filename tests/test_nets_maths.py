@@ -389,6 +389,16 @@ def test_what_changes_are_the_numbers_of_observations():
     torch.testing.assert_close(encoder.change(rows.obs, later), want)
 
 
+def test_a_normaliser_never_shows_statistics_that_have_moved_on():
+    kept, torch_rng = RunningNormalizer(2).double(), torch.Generator().manual_seed(0)
+    for _ in range(3):
+        rows = torch.randn(9, 2, generator=torch_rng).double() * 3 + 1
+        kept.update(rows)
+        fresh = RunningNormalizer(2).double()
+        fresh.load_state_dict(kept.state_dict())
+        assert torch.equal(kept(rows), fresh(rows))
+
+
 def test_without_a_horizon_time_is_no_input():
     spec = tiny_spec(horizon=None)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4)))

@@ -64,17 +64,21 @@ def test_a_sweep_shows_success_and_the_scores_of_others_as_lines(tmp_path: Path)
     assert drawn["with"] == ["return per rollout", "share of rollouts", "return per tenth"]
 
 
-@pytest.mark.parametrize("levels", [(2.0, 2.0), (2.0, 3.0)])
+@pytest.mark.parametrize(
+    ("levels", "seeds", "shared"),
+    [((2.0, 2.0), (0, 0), True), ((2.0, 3.0), (0, 0), False), ((2.0, 3.0), (0, 1), False)],
+)
 def test_runs_share_reference_lines_unless_those_of_their_worlds_differ(
-    levels: tuple[float, float], tmp_path: Path
+    levels: tuple[float, float], seeds: tuple[int, int], shared: bool, tmp_path: Path
 ) -> None:
-    for name, level in zip(("one", "other"), levels, strict=True):
-        folder = write_run(tmp_path / name / "seed-0", preset="maze-runner", level=level)
+    for name, level, seed in zip(("one", "other"), levels, seeds, strict=True):
+        folder = tmp_path / name / f"seed-{seed}"
+        write_run(folder, preset="maze-runner", level=level, seed=seed)
         header = json.loads((folder / "config.json").read_text())
         header["config"]["env"]["kwargs"] = {"position": name == "other"}
         (folder / "config.json").write_text(json.dumps(header))
     labels = [line.get_label() for axes in _sweep_figure(tmp_path).axes for line in axes.lines]
-    assert labels and ("oracle" in labels) == (levels[0] == levels[1])
+    assert labels and ("oracle" in labels) == shared
 
 
 def _sweep_figure(root: Path) -> Figure:

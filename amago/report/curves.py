@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -166,17 +167,18 @@ def _scores(groups: Groups, score: str) -> Mapping[str, float]:
 def _given(runs: Sequence[Run], name: str) -> list[Any]:
     """One entry of the results of all complete runs.
 
-    None when their environments differ and runs of one seed disagree about it; settings such as
-    what an agent may see of its world do not move it.
+    None when their environments differ and do not say the same of the same seeds; settings such
+    as what an agent may see of its world do not move it.
     """
-    complete = [run for run in runs if run.result is not None and run.result.get(name)]
-    given = [run.result[name] for run in complete if run.result is not None]
-    of_seed = {run.seed: entry for run, entry in zip(complete, given, strict=True)}
-    if any(run.config.get("env") != runs[0].config.get("env") for run in runs) and any(
-        entry != of_seed[run.seed] for run, entry in zip(complete, given, strict=True)
-    ):
-        return []
-    return given
+    by_env: dict[str, dict[int, Any]] = {}
+    given = []
+    for run in runs:
+        if run.result is not None and run.result.get(name):
+            env = json.dumps(run.config.get("env"), sort_keys=True)
+            by_env.setdefault(env, {})[run.seed] = run.result[name]
+            given.append(run.result[name])
+    first, *others = by_env.values() if by_env else ({},)
+    return given if all(other == first for other in others) else []
 
 
 def _figure(width: float, height: float) -> Figure:
