@@ -26,7 +26,7 @@ from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
 from amago.config import override
 from amago.envs.vector import InProcessVector
-from amago.nets.memory import TransformerMemory
+from amago.nets.memory import TransformerMemory, cache
 from amago.replay.collate import collate
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
@@ -286,8 +286,43 @@ def test_a_step_costs_the_same_however_often_the_window_slid():
         for t in range(100):
             _, state = memory.step(torch.randn(2, INPUT), torch.full((2,), t), state)
             if t >= 6:
-                sizes.add((state.keys.shape, state.values.shape, state.longest))
+                slots = tuple(span.slots for span in state.spans)
+                sizes.add((state.keys.shape, state.values.shape, slots))
     assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("worth", [0, 3])
+@pytest.mark.parametrize("context_length", [5, HORIZON])
+def test_lanes_that_attend_in_several_spans_see_what_they_see_in_one(
+    worth, context_length, monkeypatch
+):
+    memory = make_memory("sinusoid", torch.float64, context_length=context_length)
+    _, x, time = episodes_to_lanes(RESETS, torch.float64)
+    together = act(memory, x, time)
+    monkeypatch.setattr(cache, "WORTH_A_SPAN", worth)
+    state, most = memory.initial_state(len(RESETS)), 0
+    rows = []
+    for row, now in zip(x, time, strict=True):
+        with torch.no_grad():
+            rows.append(memory.step(row, now, state)[0])
+        most = max(most, len(state.spans))
+    assert most > 1
+    torch.testing.assert_close(torch.stack(rows), together, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("filled", "spans"),
+    [
+        ([9, 9, 9], [(0, 3)]),
+        ([1000, 1900, 2000], [(0, 3)]),  # 1,100 slots read for nothing: cheaper than a call
+        ([10, 10, 3000, 3000], [(0, 2), (2, 4)]),
+        ([10, 3000, 10, 3000], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        ([3000, 2900, 2950, 5], [(0, 3), (3, 4)]),
+        ([5000], [(0, 1)]),
+    ],
+)
+def test_spans_end_where_reading_on_would_cost_more_than_a_call(filled, spans):
+    assert cache.share_out(np.array(filled)) == spans
 
 
 # The same with everything around it: environment, recorder, encoder, policy.

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from amago.types import Array
+
+WORTH_A_SPAN = 2048
+"""Slots that must be left unread for one more span to pay for its calls."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Neighbouring lanes that attend together."""
+
+    lanes: slice
+    slots: int
+    """How many the longest of them has filled."""
+    hidden: Bool[Tensor, "lanes 1 slots"] | None
+    """Which slots each lane may not see; None where all lanes see all of them."""
 
 
 class KeyValueCache:
@@ -32,31 +49,41 @@ class KeyValueCache:
         """Make room for one more step of every lane, after emptying the lanes that reset."""
         self.lengths[reset] = 0
         self.lengths += 1
-        shortest, longest = int(self.lengths.min()), int(self.lengths.max())
-        self.longest = min(longest, self.context_length)
-        if self.longest > self.keys.shape[3]:
+        filled = np.minimum(self.lengths, self.context_length)
+        if int(filled.max()) > self.keys.shape[3]:
             self._grow()
-        if shortest == longest:
-            self.slot = (longest - 1) % self.context_length
+        slots = (self.lengths - 1) % self.context_length
+        if (slots == slots[0]).all():
+            self.slot = int(slots[0])
         else:
-            slots = (self.lengths - 1) % self.context_length
             self.slot = torch.from_numpy(slots).to(self.keys.device)
-        self.hidden = None
-        if shortest < self.longest:
-            hidden = np.arange(self.longest) >= self.lengths[:, None]
-            self.hidden = torch.from_numpy(hidden)[:, None].to(self.keys.device)
+        self.spans = [self._span(filled, *edges) for edges in share_out(filled)]
 
     def write(
         self, layer: int, key: Float[Tensor, "N H dim"], value: Float[Tensor, "N H dim"]
-    ) -> tuple[Float[Tensor, "N H S dim"], Float[Tensor, "N H S dim"]]:
-        """Store one layer's step and return all that the lanes may attend to."""
+    ) -> None:
+        """Store one layer's step of every lane."""
         keys, values = self.keys[layer], self.values[layer]
         if isinstance(self.slot, int):
             keys[:, :, self.slot], values[:, :, self.slot] = key, value
         else:
             lanes = torch.arange(len(key), device=key.device)
             keys[lanes, :, self.slot], values[lanes, :, self.slot] = key, value
-        return keys[:, :, : self.longest], values[:, :, : self.longest]
+
+    def read(
+        self, layer: int, span: Span
+    ) -> tuple[Float[Tensor, "lanes H slots dim"], Float[Tensor, "lanes H slots dim"]]:
+        """Keys and values of one layer that the span's lanes may attend to."""
+        keys, values = self.keys[layer, span.lanes], self.values[layer, span.lanes]
+        return keys[:, :, : span.slots], values[:, :, : span.slots]
+
+    def _span(self, filled: Array, start: int, stop: int) -> Span:
+        filled = filled[start:stop]
+        slots, hidden = int(filled.max()), None
+        if filled.min() < slots:
+            unseen = np.arange(slots) >= filled[:, None]
+            hidden = torch.from_numpy(unseen)[:, None].to(self.keys.device)
+        return Span(slice(start, stop), slots, hidden)
 
     def _grow(self) -> None:
         slots = min(2 * self.keys.shape[3], self.context_length)
@@ -67,6 +94,28 @@ class KeyValueCache:
             setattr(self, name, new)
 
     slot: int | Int[Tensor, " N"]
-    longest: int
-    hidden: Bool[Tensor, "N 1 S"] | None
-    """Which slots each lane may not see; None where all lanes see all of them."""
+    spans: list[Span]
+
+
+def share_out(filled: Array) -> list[tuple[int, int]]:
+    """Cut the lanes where short ones would otherwise read much of what they cannot see.
+
+    Lanes of one span all read as many slots as its longest; a lane joins the span before it
+    unless that leaves more than `WORTH_A_SPAN` more of them read for nothing.
+    """
+    longest = int(filled.max())
+    if longest * len(filled) - int(filled.sum()) <= WORTH_A_SPAN:
+        return [(0, len(filled))]
+    starts = [0, *(np.flatnonzero(np.diff(filled)) + 1).tolist()]
+    edges, longest, seen = [0], 0, 0
+    for start, stop in zip(starts, [*starts[1:], len(filled)], strict=True):
+        own, first = int(filled[start]), edges[-1]
+        wasted = longest * (start - first) - seen
+        together = max(longest, own)
+        seen += own * (stop - start)
+        if start and together * (stop - first) - seen - wasted > WORTH_A_SPAN:
+            edges.append(start)
+            longest, seen = own, own * (stop - start)
+        else:
+            longest = together
+    return list(pairwise([*edges, len(filled)]))

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from amago.nets.layers import SigmaLinear
-from amago.nets.memory.cache import KeyValueCache
+from amago.nets.memory.cache import KeyValueCache, Span
 from amago.nets.memory.interface import Memory
 from amago.nets.memory.position import LearnedPosition, rotary, rotate, sinusoid
 from amago.nets.packing import Packing
@@ -72,20 +72,24 @@ def _causal(count: int, length: int, query: Heads, key: Heads, value: Heads) -> 
 
 
 def cached_mix(cache: KeyValueCache, layer: int) -> Mix:
-    """Row n is the newest step of lane n, which sees all that its cache holds.
-
-    With one query a head, two batched products beat the fused kernel on a CPU.
-    """
+    """Row n is the newest step of lane n, which sees all that its cache holds."""
 
     def mix(query: Heads, key: Heads, value: Heads) -> Heads:
-        keys, values = cache.write(layer, key, value)
-        scaled = query * query.shape[-1] ** -0.5
-        scores = torch.bmm(scaled.flatten(0, 1)[:, None], keys.flatten(0, 1).mT)
-        if cache.hidden is not None:
-            scores.view(*query.shape[:2], -1).masked_fill_(cache.hidden, -torch.inf)
-        return torch.bmm(scores.softmax(-1), values.flatten(0, 1)).view(query.shape)
+        cache.write(layer, key, value)
+        query = query * query.shape[-1] ** -0.5
+        return torch.cat(
+            [_look_back(query[span.lanes], *cache.read(layer, span), span) for span in cache.spans]
+        )
 
     return mix
+
+
+def _look_back(query: Heads, keys: Tensor, values: Tensor, span: Span) -> Heads:
+    """With one query a head, two batched products beat the fused kernel on a CPU."""
+    scores = torch.bmm(query.flatten(0, 1)[:, None], keys.flatten(0, 1).mT)
+    if span.hidden is not None:
+        scores.view(*query.shape[:2], -1).masked_fill_(span.hidden, -torch.inf)
+    return torch.bmm(scores.softmax(-1), values.flatten(0, 1)).view(query.shape)
 
 
 class Block(nn.Module):
