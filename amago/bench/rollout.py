@@ -88,7 +88,7 @@ def _beside_yardsticks(
     """Against the same collection without any network, and against the obvious implementation."""
     config = config_of(acting)
     loops = {
-        "amago": Loop(config, lanes, _amagos(config), opened),
+        "amago": Loop(config, lanes, agent_policy(config), opened),
         "no network": Loop(config, lanes, lambda spec: RandomPolicy(spec, 0), opened),
     }
     module = bench.plain
@@ -114,7 +114,7 @@ def _best(
     acting: Acting, lanes: Sequence[int], least: float, bench: Bench, opened: contextlib.ExitStack
 ) -> Result:
     config = config_of(acting)
-    loops = {str(count): Loop(config, count, _amagos(config), opened) for count in lanes}
+    loops = {str(count): Loop(config, count, agent_policy(config), opened) for count in lanes}
     timings = interleave(loops, bench.effort)
     rates = {name: loops[name].steps / timing.seconds for name, timing in timings.items()}
     best = max(rates, key=lambda name: rates[name])
@@ -131,7 +131,7 @@ def _describe(acting: Acting) -> str:
     return f"T-Maze {acting.corridor}, d={acting.model_dim}, {acting.num_layers} layers"
 
 
-def _amagos(config: Config) -> Callable[[EnvSpec], Policy]:
+def agent_policy(config: Config) -> Callable[[EnvSpec], Policy]:
     def make(spec: EnvSpec) -> Policy:
         torch.manual_seed(0)
         return AgentPolicy(Agent(spec, config), seed=0)
