@@ -36,7 +36,7 @@ ABLATIONS = {
         "the current goal is shown, later ones are not", {"instruction.hide_plan": True}
     ),
     "no-multi-goal": Ablation(
-        "instructions of one goal, relabeled as by HER",
+        "instructions of one goal, relabeled as by HER; for environments with max_goals",
         {"relabel.multi_goal": False, "env.kwargs.max_goals": 1},
     ),
     "no-importance-sampling": Ablation(
@@ -69,7 +69,8 @@ ABLATIONS = {
         },
     ),
     "world-model": Ablation(
-        "also predict the next observation and reward", {"agent.world_model_weight": 0.1}
+        "what happens next is forecast, too, at the paper's weight of .1",
+        {"agent.world_model_weight": 0.1},
     ),
     "no-world-model": Ablation(
         "nothing is forecast, in presets that do", {"agent.world_model_weight": 0.0}
