@@ -57,7 +57,7 @@ class KeyValueCache:
             self.slot = int(slots[0])
         else:
             self.slot = torch.from_numpy(slots).to(self.keys.device)
-        self.spans = [self._span(filled, *edges) for edges in share_out(filled)]
+        self.spans = [self._span(filled, *edges) for edges in cut_lanes(filled)]
 
     def write(
         self, layer: int, key: Float[Tensor, "N H dim"], value: Float[Tensor, "N H dim"]
@@ -97,7 +97,7 @@ class KeyValueCache:
     spans: list[Span]
 
 
-def share_out(filled: Array) -> list[tuple[int, int]]:
+def cut_lanes(filled: Array) -> list[tuple[int, int]]:
     """Cut the lanes where short ones would otherwise read much of what they cannot see.
 
     Lanes of one span all read as many slots as its longest; a lane joins the span before it
