@@ -89,8 +89,8 @@ def load_agent(path: Path, agent: Agent) -> None:
         agent.load_state_dict(tensors)
     except RuntimeError as error:
         raise ValueError(
-            f"{path} does not fit this agent; was its config.json changed, or are custom parts "
-            f"missing?\n{error}"
+            f"{path} does not fit this agent: sizes of networks must be those it was trained "
+            f"with; was its config.json changed, or are custom parts missing?\n{error}"
         ) from error
 
 

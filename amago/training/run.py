@@ -241,7 +241,29 @@ def _build(
     )  # fmt: skip
     if latest is not None:
         _restore_counters(run, checkpoint.load_learner(latest, learner))
+    elif config.run.start_from:
+        _start_from(Path(config.run.start_from), agent)
     return run
+
+
+def _start_from(source: Path, agent: Agent) -> None:
+    """Fill a new agent with what another run has learned."""
+    is_checkpoint = (source / checkpoint.MODEL).exists()
+    path = source if is_checkpoint else checkpoint.find(source / "checkpoints")
+    if path is None:
+        raise ValueError(
+            f"--run.start-from {source} has no checkpoint; expected the folder of a run, or of one "
+            "of its checkpoints such as runs/x/checkpoints/000080"
+        )
+    trained = from_dict(read_header(path.resolve().parent.parent)["config"]).agent
+    discounts = trained.resolve_discounts(agent.spec.action.kind)
+    if not torch.equal(torch.tensor(discounts), agent.discounts.cpu()):
+        raise ValueError(
+            f"--run.start-from {source} has learned with the discounts {discounts}, this run has "
+            f"{agent.discounts.tolist()}; give it the same --agent.discounts and "
+            "--agent.acting-discount"
+        )
+    checkpoint.load_agent(path, agent)
 
 
 def _relabels(config: Config, spec: EnvSpec) -> bool:

@@ -25,6 +25,9 @@ class RunSettings:
     """Epochs between checkpoints; the last epoch is always saved."""
     keep_interval: int | None = None
     """Checkpoints at multiples of this epoch stay for good; unset: only latest and best stay."""
+    start_from: str = ""
+    """Begin with the weights of another run's latest checkpoint: its folder, or that of one
+    checkpoint. Replay, optimiser and counters begin anew."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
     threads: int = 0
