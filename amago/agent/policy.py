@@ -30,7 +30,7 @@ class AgentPolicy:
     def initial_state(self, num_lanes: int) -> Any:
         return self.agent.memory.initial_state(num_lanes)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
         agent = self.agent
         if agent.training:  # walking through all modules at every step costs a tenth of it
