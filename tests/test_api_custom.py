@@ -15,6 +15,8 @@ from test_run_helpers import command, differing, evidence, tiny
 
 import amago
 from amago import api
+from amago.config import from_dict
+from amago.training.run import read_header
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CUSTOM = {
@@ -116,7 +118,11 @@ def test_parts_that_a_run_did_not_have_are_refused(tmp_path: Path) -> None:
     assert evidence(tmp_path / "run") == before
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+LONG = "long_corridor"
+"""An example of hours, which has a test of its own."""
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in EXAMPLES.glob("*.py")} - {LONG}))
 def test_every_example_runs(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,3 +139,26 @@ def test_the_plain_loop_plays_a_run_that_is_given(tmp_path: Path) -> None:
     amago.train(config, 0, tmp_path / "run")
     returns = _example("plain_loop").play(str(tmp_path / "run"), config.env.kwargs, worlds=2)
     assert len(returns) == 2 and all(total >= 0 for total in returns)
+
+
+def test_the_stages_of_the_long_corridor_begin_with_what_was_learned_and_go_on_when_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = _example(LONG)
+    tiny_run = {"env.num_lanes": 3, "env.eval_lanes": 3, "replay.batch_size": 2}
+    tiny_run |= {"run.epochs": 2, "run.eval_episodes": 3, "run.final_eval_episodes": 3}
+    first = {"env.ids": ("amago/TMaze-v0?corridor=3", "amago/TMaze-v0?corridor=4")}
+    stages = {4: tiny_run | first, 6: tiny_run, 8: tiny_run}
+    monkeypatch.setattr(example, "CORRIDORS", (3, 6, 8))
+    monkeypatch.setattr(example, "STAGES", stages)
+    example.main(tmp_path, seed=1, longest=6)
+    before = evidence(tmp_path / "t-maze-4" / "seed-1")
+    example.main(tmp_path, seed=1, longest=8)
+    assert evidence(tmp_path / "t-maze-4" / "seed-1") == before
+
+    runs = [tmp_path / f"t-maze-{corridor}" / "seed-1" for corridor in stages]
+    configs = [from_dict(read_header(run)["config"]) for run in runs]
+    assert [config.run.start_from for config in configs] == ["", str(runs[0]), str(runs[1])]
+    assert [config.env.ids[-1][-1] for config in configs] == ["4", "6", "8"]
+    out = capsys.readouterr().out
+    assert all(f"corridors up to {corridor}: " in out for corridor in stages), out

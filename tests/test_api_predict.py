@@ -21,6 +21,8 @@ from amago.config import Config, override
 from amago.envs.lanes import world_seed
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
+from amago.rollout.random_policy import RandomPolicy
+from amago.training import evaluate
 from amago.training.evaluate import evaluate_rollouts
 from amago.training.predictor import Predictor
 from amago.types import Array, Step
@@ -233,3 +235,29 @@ def test_a_choice_that_does_not_exist_is_refused_from_python_too(value: Any) -> 
     """Not silently the Transformer."""
     with pytest.raises(ValueError, match="memory"):
         override(amago.preset("wind"), {"memory": value})
+
+
+class Endless(gym.Env[Array, int]):
+    observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict]:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict]:
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+def test_an_evaluation_gives_up_what_never_ends_but_not_what_is_only_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evaluate, "MAX_STEPS_WITHOUT_END", 5)
+    settings = EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 20})
+    long = make_vector(settings, seed=0, num_lanes=2)
+    records = evaluate_rollouts(RandomPolicy(long.spec, 0), long, 4)
+    assert [record.length for record in records] == [21] * 4
+
+    endless = make_vector(EnvSettings(), seed=0, num_lanes=1, make_env=Endless)
+    with pytest.raises(RuntimeError, match=r"within 5 steps.*--env\.horizon"):
+        evaluate_rollouts(RandomPolicy(endless.spec, 0), endless, 1)

@@ -38,6 +38,7 @@ def evaluate_rollouts(
     lanes = np.arange(env.num_lanes)
     quota = episodes // env.num_lanes + (lanes < episodes % env.num_lanes)
     tracker, records = RolloutTracker(env), []
+    patience = max(MAX_STEPS_WITHOUT_END, 2 * (env.spec.horizon or 0))
     since_end = 0
     for step in drive(env, policy):
         if watch is not None:
@@ -50,9 +51,9 @@ def evaluate_rollouts(
                 records.append(record)
         if not quota.any():
             break
-        if since_end > MAX_STEPS_WITHOUT_END:
+        if since_end > patience:
             raise RuntimeError(
-                f"no episode of {env.spec.name} ended within {MAX_STEPS_WITHOUT_END} steps; "
+                f"no episode of {env.spec.name} ended within {patience} steps; "
                 "give it a limit with --env.horizon"
             )
     return records
