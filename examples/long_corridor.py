@@ -11,7 +11,6 @@ time, the same command goes on.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,4 +81,4 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest", type=int, default=max(STAGES), choices=sorted(STAGES))
     options = parser.parse_args()
-    sys.exit(main(options.out, options.seed, options.longest))
+    main(options.out, options.seed, options.longest)

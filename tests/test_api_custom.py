@@ -16,7 +16,7 @@ from test_run_helpers import command, differing, evidence, tiny
 import amago
 from amago import api
 from amago.config import from_dict
-from amago.training.run import read_header
+from amago.training.run import create, read_header
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CUSTOM = {
@@ -151,6 +151,7 @@ def test_the_stages_of_the_long_corridor_begin_with_what_was_learned_and_go_on_w
     stages = {4: tiny_run | first, 6: tiny_run, 8: tiny_run}
     monkeypatch.setattr(example, "CORRIDORS", (3, 6, 8))
     monkeypatch.setattr(example, "STAGES", stages)
+    create(tmp_path / "t-maze-4" / "seed-1", example.stage(4, None), seed=1).close()  # stopped
     example.main(tmp_path, seed=1, longest=6)
     before = evidence(tmp_path / "t-maze-4" / "seed-1")
     example.main(tmp_path, seed=1, longest=8)
