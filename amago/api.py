@@ -12,21 +12,21 @@ import gymnasium as gym
 
 from amago.agent.agent import Agent, Parts
 from amago.agent.policy import AgentPolicy
+from amago.check.forecast import Check, check
 from amago.config import Config, from_dict
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
 from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.evaluation.play import check_spaces, evaluate_rollouts
 from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
 from amago.report.runs import read_run
 from amago.rollout.stats import summarise, summarise_per_task
+from amago.serving.predictor import Predictor
 from amago.training import checkpoint, loop
-from amago.training.check import Check, check
-from amago.training.conclude import conclude
-from amago.training.evaluate import check_spaces, evaluate_rollouts
-from amago.training.predictor import Predictor
+from amago.training.final_test import conclude
 from amago.training.run import Custom, Run, check_custom, create, read_header, restore
 from amago.training.view import Silent, View
 from amago.types import EnvSpec, VectorEnv

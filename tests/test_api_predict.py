@@ -21,10 +21,10 @@ from amago.config import Config, override
 from amago.envs.lanes import world_seed
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
+from amago.evaluation import play as evaluate
+from amago.evaluation.play import evaluate_rollouts
 from amago.rollout.random_policy import RandomPolicy
-from amago.training import evaluate
-from amago.training.evaluate import evaluate_rollouts
-from amago.training.predictor import Predictor
+from amago.serving.predictor import Predictor
 from amago.types import Array, Step
 
 NAMES = ("dark-key-to-door", "wind", "gym")

@@ -161,7 +161,7 @@ def test_attention_of_an_agent_without_any_is_refused(tmp_path: Path) -> None:
     from amago.agent.agent import Agent
     from amago.agent.policy import AgentPolicy
     from amago.envs.registry import make_vector
-    from amago.training.attention import diagnose_rollout
+    from amago.evaluation.attention import diagnose_rollout
 
     config = replace(amago.preset("t-maze"), memory="gru")
     vector = make_vector(config.env, seed=0, num_lanes=1)
@@ -255,7 +255,7 @@ def test_sweep_takes_every_set_flag_not_only_the_last(
 ) -> None:
     planned: list[Any] = []
     monkeypatch.setattr(
-        "amago.scale.sweep.run_jobs", lambda jobs, *_: planned.extend(jobs) or 1 / 0
+        "amago.sweep.sweep.run_jobs", lambda jobs, *_: planned.extend(jobs) or 1 / 0
     )
     with pytest.raises(ZeroDivisionError):
         main(["sweep", "wind", "--set", "memory=gru", "--set", "run.epochs=2",
@@ -268,7 +268,7 @@ def test_sweep_can_set_what_is_yes_or_no(value: str) -> None:
     """The command line of a child must be one that `amago train` understands."""
     from amago.cli.parsing import parse
     from amago.cli.train import TrainOptions
-    from amago.scale.jobs import amago_command, plan
+    from amago.sweep.jobs import amago_command, plan
 
     (job,) = plan(["wind"], [0], [f"agent.greedy={value}", "heads.popart=false"], "r")
     arguments = amago_command(job, "start")[5:]

@@ -13,11 +13,11 @@ from gymnasium import spaces
 from test_run_helpers import command
 
 import amago
+from amago.check import environment as check
+from amago.check.environment import examine
+from amago.check.forecast import suggest
 from amago.config import override
-from amago.envs import check
-from amago.envs.check import examine
 from amago.envs.in_process import InProcessVector
-from amago.training.check import suggest
 
 
 class Patient(gym.Env[Any, Any]):

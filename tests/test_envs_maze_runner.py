@@ -8,11 +8,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from amago.envs.references import oracle_blocks, oracle_summary
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks import maze
 from amago.envs.tasks.maze_runner import MazeRunner, cardinal
+from amago.evaluation.references import oracle_blocks, oracle_summary
 
 DIRECTIONS = [(-1, 0), (0, -1), (1, 0), (0, 1)]
 

@@ -17,10 +17,10 @@ from amago.config import override
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.suites.crafter.goals import TABLE_GOALS
+from amago.evaluation import film as video
+from amago.evaluation.film import captioned, instruction_lines, record_video, same_size
+from amago.evaluation.play import evaluate_instructions
 from amago.presets import preset
-from amago.training import video
-from amago.training.evaluate import evaluate_instructions
-from amago.training.video import captioned, instruction_lines, record_video, same_size
 
 
 @pytest.fixture(scope="module")

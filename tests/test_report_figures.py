@@ -118,7 +118,7 @@ def test_the_mean_curve_covers_the_steps_that_all_seeds_reached() -> None:
 
 def test_importing_the_report_loads_neither_torch_nor_matplotlib() -> None:
     code = (
-        "import sys, amago.report.sweeps, amago.scale.sweep; "
+        "import sys, amago.report.sweeps, amago.sweep.sweep; "
         "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,8 +14,8 @@ from test_run_helpers import command, tiny
 
 import amago
 from amago.config import from_dict, override
-from amago.envs.references import oracle_summary
 from amago.envs.registry import make_vector
+from amago.evaluation.references import oracle_summary
 from amago.presets.ablations import ABLATIONS, ablate
 
 

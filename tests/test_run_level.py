@@ -24,7 +24,7 @@ from amago.training.loop import Clock
 def _no_plots_and_oracles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both take longer than all else that these runs do."""
     monkeypatch.setattr(api, "plot_run", lambda *_: None)
-    monkeypatch.setattr("amago.training.conclude.oracle_blocks", lambda _: None)
+    monkeypatch.setattr("amago.training.final_test.oracle_blocks", lambda _: None)
 
 
 def _open_below(folder: Path) -> list[str]:

@@ -12,11 +12,11 @@ from gymnasium import spaces
 from test_run_helpers import command, differing, lines, tiny
 
 from amago import api
+from amago.datasets.episodes import Importer
+from amago.datasets.importing import import_into, read_minari
+from amago.datasets.npz import read_npz
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
-from amago.training.episodes import Importer
-from amago.training.importing import import_into, read_minari
-from amago.training.npz import read_npz
 from amago.training.run import create
 
 OBS = spaces.Dict({"x": spaces.Box(-9, 9, (2,)), "room": spaces.Discrete(4, start=1)})

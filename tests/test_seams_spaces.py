@@ -29,7 +29,7 @@ from amago.rollout.collect import collect
 from amago.rollout.exploration import Exploration
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.settings import ExplorationSettings
-from amago.training.predictor import Predictor
+from amago.serving.predictor import Predictor
 from amago.types import ACTION_MASK, ObsSpec
 
 INT = st.integers

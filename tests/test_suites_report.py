@@ -18,8 +18,8 @@ from amago.envs.settings import EnvSettings
 from amago.report.runs import find_runs
 from amago.report.statistics import interquartile_mean, stratified_bootstrap_interval
 from amago.report.suites import arms, report_suite, suite_rows
-from amago.scale.jobs import amago_command
-from amago.scale.queue import Outcome
+from amago.sweep.jobs import amago_command
+from amago.sweep.queue import Outcome
 
 LEVELS = {
     "RepeatFirstEasy": (1.0, 0.9),
@@ -105,7 +105,7 @@ def test_the_verb_plans_every_environment_and_seed_and_scores_them(tmp_path, cap
             write_run(job.run_dir, preset=job.preset, seed=job.seed)
         return Outcome([], list(jobs), [])
 
-    monkeypatch.setattr("amago.scale.sweep.run_jobs", run_jobs)
+    monkeypatch.setattr("amago.sweep.sweep.run_jobs", run_jobs)
     line = ["suite", "popgym", "--ids", "RepeatFirstEasy", "Mine*Easy", "--seeds", "0", "3",
             "--set", "memory=gru", "--root", str(tmp_path / "suite")]  # fmt: skip
     code, out, _ = command(capsys, *line, "--export", str(tmp_path / "results"))

@@ -18,7 +18,7 @@ from amago.envs.settings import EnvSettings
 
 if TYPE_CHECKING:
     from amago.agent.policy import AgentPolicy
-    from amago.training.predictor import Predictor
+    from amago.serving.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def evaluate(arguments: Sequence[str]) -> int:
     options = parse(EvalOptions, gathered("--set", arguments), "amago eval")
     from amago import api
     from amago.config import from_dict
+    from amago.evaluation.film import check_video, record_video
     from amago.training.process import prepare_process
     from amago.training.run import read_header
     from amago.training.seeding import derive
-    from amago.training.video import check_video, record_video
 
     if options.greedy and options.sampled:
         raise ValueError("--greedy and --sampled exclude each other; give at most one")
@@ -87,7 +87,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        from amago.envs.references import oracle_blocks
+        from amago.evaluation.references import oracle_blocks
 
         print_evaluation(result, oracle_blocks(settings))
     said = sys.stderr if options.json else sys.stdout
@@ -104,8 +104,8 @@ def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, 
     from rich.console import Console
 
     from amago.envs.suites.crafter.goals import TABLE_GOALS
+    from amago.evaluation.play import evaluate_instructions
     from amago.report.tables import instruction_table
-    from amago.training.evaluate import evaluate_instructions
 
     if settings.kwargs.get("instructions") == "none":
         # Asked or not, an undirected agent shows in the same way what it achieves.
@@ -119,8 +119,8 @@ def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, 
 
 
 def _draw_attention(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Path) -> None:
+    from amago.evaluation.attention import diagnose_rollout
     from amago.report.attention import plot_attention
-    from amago.training.attention import diagnose_rollout
 
     _, layers = diagnose_rollout(policy, settings, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def _draw_attention(policy: AgentPolicy, settings: EnvSettings, seed: int, path:
 
 def changed(config: Config, assignments: Sequence[str]) -> EnvSettings:
     """A run's environment with some of its settings replaced."""
-    from amago.scale.jobs import parse_overrides
+    from amago.sweep.jobs import parse_overrides
 
     kwargs, others = dict(config.env.kwargs), {}
     for key, value in parse_overrides(assignments).items():

@@ -34,8 +34,8 @@ class ImportOptions:
 
 def import_data(arguments: Sequence[str]) -> int:
     options = parse(ImportOptions, gathered("--set", arguments), "amago import")
-    from amago.scale.jobs import flags, parse_overrides
-    from amago.training.importing import import_into
+    from amago.datasets.importing import import_into
+    from amago.sweep.jobs import flags, parse_overrides
     from amago.training.run import create
 
     if not options.sources:

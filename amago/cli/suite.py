@@ -50,8 +50,8 @@ def suite(arguments: Sequence[str]) -> int:
     from amago.envs.settings import EnvSettings
     from amago.report.suites import report_suite
     from amago.report.sweeps import export, summarise
-    from amago.scale.jobs import flags, parse_overrides, with_ablations
-    from amago.scale.sweep import plan, record_command, run_jobs
+    from amago.sweep.jobs import flags, parse_overrides, with_ablations
+    from amago.sweep.sweep import plan, record_command, run_jobs
 
     chosen = choose(options.ids)
     changes = with_ablations(options.set, options.ablate)

@@ -35,8 +35,8 @@ class SweepOptions:
 def sweep(arguments: Sequence[str]) -> int:
     options = parse(SweepOptions, gathered("--set", arguments), "amago sweep")
     from amago.report.sweeps import export, summarise
-    from amago.scale.jobs import flags, parse_overrides, with_ablations
-    from amago.scale.sweep import plan, record_command, run_jobs
+    from amago.sweep.jobs import flags, parse_overrides, with_ablations
+    from amago.sweep.sweep import plan, record_command, run_jobs
 
     changes = with_ablations(options.set, options.ablate)
     for name in options.presets:  # a bad setting should fail here, not once per run

@@ -10,9 +10,9 @@ import numpy as np
 
 from amago.agent.metrics import MetricMean
 from amago.agent.policy import AgentPolicy
+from amago.evaluation.play import evaluate_rollouts
 from amago.rollout.collect import collect
 from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
-from amago.training.evaluate import evaluate_rollouts
 from amago.training.run import Run
 from amago.training.seeding import derive, seed_torch
 from amago.training.view import View

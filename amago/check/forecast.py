@@ -14,8 +14,8 @@ import torch
 from amago.agent.agent import Agent, action_mask
 from amago.agent.learner import Learner
 from amago.agent.policy import rows_of
+from amago.check.environment import EnvReport, Problem, examine
 from amago.config import Config, override
-from amago.envs.check import EnvReport, Problem, examine
 from amago.envs.in_process import Env, InProcessVector
 from amago.presets import preset
 from amago.replay.codec import decode, encode

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 
-from amago.scale.jobs import Command, Job, amago_command, parse_overrides, plan
-from amago.scale.progress import headline, live_table
-from amago.scale.queue import Outcome, Queue
+from amago.sweep.jobs import Command, Job, amago_command, parse_overrides, plan
+from amago.sweep.progress import headline, live_table
+from amago.sweep.queue import Outcome, Queue
 
 __all__ = ["Job", "Outcome", "parse_overrides", "plan", "record_command", "run_jobs"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from amago.agent.policy import AgentPolicy
-from amago.envs.references import oracle_blocks, oracle_summary
 from amago.envs.registry import make_vector
+from amago.evaluation.play import evaluate_rollouts
+from amago.evaluation.references import oracle_blocks, oracle_summary
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import summarise, summarise_per_task
-from amago.training.evaluate import evaluate_rollouts
 from amago.training.files import read_json, write_json
 from amago.training.run import Custom, Run, read_header
 from amago.training.seeding import derive

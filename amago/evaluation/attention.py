@@ -8,11 +8,11 @@ from amago.agent.agent import pack
 from amago.agent.policy import AgentPolicy
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
+from amago.evaluation.play import evaluate_rollouts
 from amago.nets.memory import TransformerMemory
 from amago.nets.memory.diagnose import LayerDiagnosis, diagnose
 from amago.replay.collate import collate
 from amago.rollout.recorder import Recorder
-from amago.training.evaluate import evaluate_rollouts
 from amago.types import Trajectory, max_goals
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from amago.envs.check_observation import findings
-from amago.envs.check_seed import random_action, unseeded
+from amago.check.observation import findings
+from amago.check.seed import random_action, unseeded
 from amago.envs.in_process import Env, checked_env, horizon_of, name_of
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
 from amago.types import EnvSpec

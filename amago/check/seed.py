@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from amago.envs.check_observation import Finding, at_path
+from amago.check.observation import Finding, at_path
 from amago.envs.in_process import Env
 from amago.envs.leaves import walk
 from amago.envs.spaces import ActionConverter

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import from_dict
+from amago.datasets.episodes import Importer
+from amago.datasets.npz import read_npz
 from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import BARE_KEY, ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
-from amago.training.episodes import Importer
-from amago.training.npz import read_npz
 from amago.training.run import Custom, read_header, restore
 from amago.types import EnvSpec, Trajectory
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from amago.scale.jobs import Command, Job, Step, amago_command, next_step, with_ablations
-from amago.scale.progress import Progress, duration, last_row, live_table, seconds_left
-from amago.scale.sweep import Outcome, parse_overrides, plan, record_command, run_jobs
+from amago.sweep.jobs import Command, Job, Step, amago_command, next_step, with_ablations
+from amago.sweep.progress import Progress, duration, last_row, live_table, seconds_left
+from amago.sweep.sweep import Outcome, parse_overrides, plan, record_command, run_jobs
 
 CHILD = """
 import json, os, pathlib, signal, sys, time
@@ -219,7 +219,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from test_scale_sweep import Bench
-from amago.scale.sweep import run_jobs
+from amago.sweep.sweep import run_jobs
 bench = Bench(Path(sys.argv[2]))
 bench.behaviour = dict.fromkeys(range(3), sys.argv[3])
 grace = float(sys.argv[4])

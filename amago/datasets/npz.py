@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from amago.datasets.episodes import OBS, Importer
 from amago.envs.spaces import BARE_KEY
-from amago.training.episodes import OBS, Importer
 from amago.types import Array, Trajectory
 
 

@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from amago.scale.jobs import Job
+from amago.sweep.jobs import Job
 
 State = Literal["queued", "running", "done", "failed"]
 TAIL_BYTES = 1 << 16

@@ -15,8 +15,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from amago.scale.jobs import Command, Job, Step, next_step, prepare
-from amago.scale.progress import Progress
+from amago.sweep.jobs import Command, Job, Step, next_step, prepare
+from amago.sweep.progress import Progress
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",

@@ -11,7 +11,7 @@ import numpy as np
 from amago.agent.policy import AgentPolicy
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
-from amago.training.evaluate import evaluate_rollouts
+from amago.evaluation.play import evaluate_rollouts
 from amago.types import Array, EnvSpec, Step, Timestep
 
 FRAMES_PER_SECOND = 12
