@@ -45,7 +45,7 @@ class SigmaLinear(nn.Module):
     """A linear layer whose weight is (γ/σ(W))·W, σ the spectral norm [σReparam].
 
     u and v estimate the leading singular vectors; `power_iterate` refines them once per
-    learner step. They are exact at the start, so the first effective spectral norm is 1.
+    learner step. They are exact at the start, where γ = σ(W): the layer begins as a plain one.
     """
 
     u: Tensor
@@ -53,12 +53,10 @@ class SigmaLinear(nn.Module):
 
     def __init__(self, size_in: int, size_out: int, *, bias: bool = True) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(size_out, size_in))
-        nn.init.trunc_normal_(self.weight, std=0.02, a=-0.04, b=0.04)
-        self.bias = nn.Parameter(torch.zeros(size_out)) if bias else None
-        self.gain = nn.Parameter(torch.ones(()))
-        with torch.no_grad():
-            left, _, right = torch.linalg.svd(self.weight, full_matrices=False)
+        plain = nn.Linear(size_in, size_out, bias=bias)
+        self.weight, self.bias = plain.weight, plain.bias
+        left, sigma, right = torch.linalg.svd(plain.weight.detach(), full_matrices=False)
+        self.gain = nn.Parameter(sigma[0].clone())
         self.register_buffer("u", left[:, 0].contiguous())
         self.register_buffer("v", right[0].contiguous())
         self._acting = Unchanged[Tensor]()
