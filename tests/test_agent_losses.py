@@ -126,7 +126,7 @@ class SlowHeads:
         self.num_critics = len(self.critics[0][0])
         self.floor = 1e-3
 
-    def policy(self, state, g, mask):
+    def policy(self, state, g, mask, floor=None):
         """Probabilities (discrete), or (mean, log_std)."""
         x = state
         for index, (weight, bias) in enumerate(self.actor):
@@ -137,17 +137,19 @@ class SlowHeads:
             return x[: self.size], -5 + 3.5 * (np.tanh(x[self.size :]) + 1)
         x = x[g * self.size : (g + 1) * self.size]
         if self.kind == "discrete":
-            return self.floored(x, mask)
+            return self.floored(x, mask, floor)
         if self.kind == "multi_binary":
-            return [self.floored([0.0, logit], None) for logit in x]
+            return [self.floored([0.0, logit], None, floor) for logit in x]
         starts = np.cumsum([0, *self.sizes])
         parts = [slice(a, b) for a, b in itertools.pairwise(starts)]
-        return [self.floored(x[part], None if mask is None else mask[part]) for part in parts]
+        return [
+            self.floored(x[part], None if mask is None else mask[part], floor) for part in parts
+        ]
 
-    def floored(self, x, mask):
+    def floored(self, x, mask, floor):
         size = len(x)
         allowed = [a for a in range(size) if mask is None or mask[a]] or range(size)
-        floor = min(self.floor, 0.1 / size)
+        floor = min(self.floor if floor is None else floor, 0.1 / size)
         total = sum(math.exp(x[a]) for a in allowed)
         p = np.zeros(size)
         for a in allowed:
@@ -188,7 +190,7 @@ class SlowHeads:
         return scale(self.output(c, state, g, action))
 
     def log_prob(self, state, g, mask, action):
-        policy = self.policy(state, g, mask)
+        policy = self.policy(state, g, mask, floor=0.0)
         if self.kind == "discrete":
             return math.log(max(policy[action], np.finfo(np.float64).tiny))
         if self.kind != "continuous":

@@ -40,11 +40,21 @@ def test_probabilities_log_probabilities_and_entropy_equal_those_by_hand(floor, 
         assert float(policy.probs[row].sum()) == pytest.approx(1.0)
         entropy = -sum(p * math.log(p) for p in want if p > 0)
         assert float(policy.entropy()[row]) == pytest.approx(entropy, abs=1e-6)
+        plain = slow_probabilities(LOGITS[row], 0.0, MASKS[row] if masked else None)
         for action in range(4):
-            if want[action] > 0:
+            if plain[action] > 0:
                 hot = torch.eye(4, dtype=torch.float64)[action].expand(3, 4)
                 got = float(policy.log_prob(hot)[row])
-                assert got == pytest.approx(math.log(want[action]), rel=1e-6, abs=1e-6)
+                assert got == pytest.approx(math.log(plain[action]), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_cloning_an_unlikely_action_is_not_starved_by_the_floor(masked):
+    logits = torch.tensor([[14.0, 0.0, 0.0, 0.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, False, True]]) if masked else None
+    hot = torch.tensor([[0.0, 1.0, 0.0, 0.0]])
+    FlooredCategorical(logits, 1e-3, mask).log_prob(hot).sum().backward()
+    assert float(logits.grad[0, 1]) == pytest.approx(1.0, abs=1e-3)  # .001 of the floored one
 
 
 def test_the_floor_is_the_least_probability_and_at_most_a_tenth_of_uniform():

@@ -23,7 +23,8 @@ class ActionDistribution(Protocol):
 
     def mode(self) -> Tensor: ...
 
-    def log_prob(self, action: Tensor) -> Tensor: ...
+    def log_prob(self, action: Tensor) -> Tensor:
+        """What cloning raises; of the policy without its floor, where it has one."""
 
     def entropy(self) -> Tensor: ...
 
@@ -39,24 +40,16 @@ class FlooredCategorical:
     ) -> None:
         size = logits.shape[-1]
         floor = min(floor, 0.1 / size)
+        self._logits = logits
         if mask is None:
             self.probs = torch.softmax(logits, -1)
             if floor:
                 self.probs = (1.0 - size * floor) * self.probs + floor
         else:
             # A row that allows nothing cannot be obeyed: it counts as all allowed.
-            self.probs = floored_probabilities(logits, floor, mask | ~mask.any(-1, keepdim=True))
-        self._logits = logits if mask is None and not floor else None
-        self._log_probs: Tensor | None = None
-
-    def log_probs(self) -> Float[Tensor, "*rows A"]:
-        if self._log_probs is None:
-            if self._logits is not None:
-                self._log_probs = torch.log_softmax(self._logits, -1)
-            else:
-                tiny = torch.finfo(self.probs.dtype).tiny
-                self._log_probs = self.probs.clamp(min=tiny).log()
-        return self._log_probs
+            mask = mask | ~mask.any(-1, keepdim=True)
+            self.probs = floored_probabilities(logits, floor, mask)
+            self._logits = logits.masked_fill(~mask, -torch.inf)
 
     def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
         return categorical_sample(self.probs, generator)
@@ -65,10 +58,21 @@ class FlooredCategorical:
         return F.one_hot(self.probs.argmax(-1), self.probs.shape[-1]).to(self.probs.dtype)
 
     def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
-        return (self.log_probs() * action).sum(-1)
+        return (finite_log_softmax(self._logits) * action).sum(-1)
 
     def entropy(self) -> Float[Tensor, "*rows"]:
-        return -(self.probs * self.log_probs()).sum(-1)
+        return entropy(self.probs)
+
+
+def finite_log_softmax(logits: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows A"]:
+    """Logarithms of probabilities, of which none is 0; logits may be -∞."""
+    return torch.log_softmax(logits, -1).clamp(min=math.log(torch.finfo(logits.dtype).tiny))
+
+
+def entropy(probs: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows"]:
+    """-Σ p·log p, 0 where p is."""
+    tiny = torch.finfo(probs.dtype).tiny
+    return -(probs * probs.clamp(min=tiny).log()).sum(-1)
 
 
 def floored_probabilities(

@@ -7,7 +7,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from amago.nets.distributions import categorical_sample, floored_probabilities
+from amago.nets.distributions import (
+    categorical_sample,
+    entropy,
+    finite_log_softmax,
+    floored_probabilities,
+)
 from amago.types import ActionSpec
 
 
@@ -73,14 +78,12 @@ class FactoredCategorical:
         mask: Bool[Tensor, "*rows A"] | None = None,
     ) -> None:
         self.factors = factors
-        table = factors.table(logits)
+        table, allowed = factors.table(logits), factors.allowed(mask)
+        self._logits = table.masked_fill(~allowed, -torch.inf)
         sizes = factors.exists.sum(-1, keepdim=True).to(logits.dtype)
         self.probs = floored_probabilities(
-            table, torch.clamp(0.1 / sizes, max=floor), factors.allowed(mask).expand(table.shape)
+            table, torch.clamp(0.1 / sizes, max=floor), allowed.expand(table.shape)
         )  # [*rows, D, V]
-
-    def log_probs(self) -> Float[Tensor, "*rows D V"]:
-        return self.probs.clamp(min=torch.finfo(self.probs.dtype).tiny).log()
 
     def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
         return self.factors.rows(categorical_sample(self.probs, generator))
@@ -90,10 +93,11 @@ class FactoredCategorical:
         return self.factors.rows(best.to(self.probs.dtype))
 
     def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
-        return (self.log_probs() * self.factors.values(action)).sum((-1, -2))
+        logs = finite_log_softmax(self._logits)
+        return (logs * self.factors.values(action)).sum((-1, -2))
 
     def entropy(self) -> Float[Tensor, "*rows"]:
-        return -(self.probs * self.log_probs()).sum((-1, -2))
+        return entropy(self.probs).sum(-1)
 
 
 MAX_CANDIDATES = 8
