@@ -223,6 +223,13 @@ def test_a_second_collection_goes_on_with_new_worlds_and_loses_none_of_the_first
     store.close()
 
 
+def test_exploration_is_annealed_over_recorded_steps_alone():
+    env, sunk = in_process(), []
+    exploration, policy = noise(env), Scripted()
+    _, recorded = collect(env, policy, exploration, 9, sunk.extend)
+    assert exploration.steps == recorded / LANES < policy.calls
+
+
 def test_lanes_that_finish_after_the_budget_are_not_opened_again(tmp_path):
     _, _, store, sunk, _, _ = gather(CASES["in process"], 9, tmp_path)
     spans = expected_spans(CASES["in process"], 9)

@@ -20,8 +20,9 @@ def collect(
 
     Ends when the budget is met and every open rollout has ended; rollouts of an environment
     without a known horizon are cut there as truncated. Returns the records of the finished
-    rollouts and the number of recorded steps.
+    rollouts and the number of recorded steps, over which alone exploration is annealed.
     """
+    annealed = exploration.steps
     recorder, tracker = Recorder(env.spec, env.tasks), RolloutTracker(env)
     records: list[RolloutRecord] = []
     recorded = 0
@@ -39,5 +40,6 @@ def collect(
             recorded += sum(trajectory.num_steps for trajectory in finished)
             sink(finished)
         if not recorder.accepting and not recorder.num_open:
+            exploration.steps = annealed + recorded / env.num_lanes
             return records, recorded
     raise AssertionError("a driver never ends by itself")

@@ -27,10 +27,10 @@ def annealed(
 class Exploration:
     """Annealed noise whose strength each rollout draws anew.
 
-    `steps` counts steps per lane over the whole run; it is all that a checkpoint needs,
-    because `begin` derives the random stream of each epoch from (seed, epoch). `horizons` says
-    when the rollouts of each lane end, where tasks differ; `rollout_steps` stands in for unknown
-    ones.
+    `steps` counts steps per lane over the whole run, after each epoch only those that were
+    recorded; it is all that a checkpoint needs, because `begin` derives the random stream of
+    each epoch from (seed, epoch). `horizons` says when the rollouts of each lane end, where
+    tasks differ; `rollout_steps` stands in for unknown ones.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Exploration:
         self.horizon: int | Array = spec.horizon or rollout_steps
         if horizons is not None:
             self.horizon = np.array([horizon or rollout_steps for horizon in horizons])
-        self.steps = 0
+        self.steps = 0.0
         self.multiplier = np.zeros(num_lanes)
         self.begin(0)
 
