@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playing import parse, play, worlds
 
-from amago.envs.tasks.package_delivery import DROPS, LEFT, RIGHT, PackageDelivery
+from amago.envs.domains.package_delivery import DROPS, LEFT, RIGHT, PackageDelivery
 from amago.types import Array
 
 

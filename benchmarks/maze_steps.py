@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from playing import parse, play, worlds
 
-from amago.envs.tasks.maze_runner import MazeRunner
+from amago.envs.domains.maze_runner.task import MazeRunner
 from amago.types import Array
 
 LAST = 50

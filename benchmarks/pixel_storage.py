@@ -15,10 +15,10 @@ from functools import partial
 
 import numpy as np
 
+from amago.envs.domains.dark_key_to_door import DarkKeyDoor
+from amago.envs.domains.pixel_recall import PixelRecall
 from amago.envs.native import NativeVector
 from amago.envs.tasks.base import Task
-from amago.envs.tasks.dark_key_door import DarkKeyDoor
-from amago.envs.tasks.pixel_recall import PixelRecall
 from amago.replay.pixels import compress, decompress
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import Array

@@ -13,7 +13,7 @@ from test_goals_helpers import record_script, scripted_spec
 from test_run_helpers import command, tiny
 
 from amago.config import override, to_dict
-from amago.envs.suites.crafter.goals import GOAL_SIZE, VOCABULARY, goal
+from amago.envs.domains.crafter.goals import GOAL_SIZE, VOCABULARY, goal
 from amago.goals import GoalSpec
 from amago.replay.describe import describe_relabel, goal_choices
 from amago.replay.relabel import Choice

@@ -8,10 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from amago.envs.domains.maze_runner import maze
+from amago.envs.domains.maze_runner.task import MazeRunner, cardinal
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.tasks import maze
-from amago.envs.tasks.maze_runner import MazeRunner, cardinal
 from amago.evaluation.references import oracle_blocks, oracle_summary
 
 DIRECTIONS = [(-1, 0), (0, -1), (1, 0), (0, 1)]

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from amago.envs.tasks.dark_key_door import DarkKeyDoor
+from amago.envs.domains.dark_key_to_door import DarkKeyDoor
 from amago.envs.tasks.oracle import oracle_rate, oracle_return_per_block
 from amago.envs.vector import NativeVector
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from test_goals_helpers import DELIVERY
 
+from amago.envs.domains.package_delivery import PackageDelivery
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.tasks.package_delivery import PackageDelivery
 from amago.evaluation.references import oracle_blocks, oracle_summary
 from amago.rollout.random_policy import RandomPolicy
 

@@ -6,10 +6,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from amago.envs.domains.bit_recall import BitRecall
+from amago.envs.domains.masked_recall import MaskedRecall
+from amago.envs.domains.pixel_recall import COLOURS, PixelRecall
 from amago.envs.native import NativeVector
-from amago.envs.tasks.bit_recall import BitRecall
-from amago.envs.tasks.masked_recall import MaskedRecall
-from amago.envs.tasks.pixel_recall import COLOURS, PixelRecall
 from amago.rollout.random_policy import RandomPolicy
 
 RECALL = ("amago/MaskedRecall-v0", "amago/BitRecall-v0", "amago/PixelRecall-v0")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from amago.envs.domains.dark_key_to_door import DarkKeyDoor
+from amago.envs.domains.t_maze import TMaze
+from amago.envs.domains.wind import Wind
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.tasks.dark_key_door import DarkKeyDoor
-from amago.envs.tasks.single import TASKS
-from amago.envs.tasks.t_maze import TMaze
-from amago.envs.tasks.wind import Wind
+from amago.envs.task_env import TASKS
 from amago.envs.vector import NativeVector
 
 LANES = 6

@@ -14,9 +14,9 @@ from test_run_helpers import command, tiny
 
 import amago
 from amago.config import override
+from amago.envs.domains.crafter.goals import TABLE_GOALS
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.suites.crafter.goals import TABLE_GOALS
 from amago.evaluation import film as video
 from amago.evaluation.film import captioned, instruction_lines, record_video, same_size
 from amago.evaluation.play import evaluate_instructions

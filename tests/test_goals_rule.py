@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amago import ragged
+from amago.envs.domains.package_delivery import PackageDelivery
 from amago.envs.tasks import draw
-from amago.envs.tasks.package_delivery import PackageDelivery
 from amago.goals import GoalSpec, advance, follow, pad, spec_from
 
 CELLS = GoalSpec(3, 2, low=(0, 0), high=(4, 4))

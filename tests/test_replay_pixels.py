@@ -62,8 +62,8 @@ def test_a_window_touches_its_own_chunks_only(monkeypatch):
 
 
 def test_drawn_worlds_shrink_at_least_tenfold():
+    from amago.envs.domains.pixel_recall import PixelRecall
     from amago.envs.native import NativeVector
-    from amago.envs.tasks.pixel_recall import PixelRecall
 
     task = PixelRecall(size=32)
     vector = NativeVector(task, 1, 0)

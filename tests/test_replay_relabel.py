@@ -23,8 +23,8 @@ from test_goals_helpers import (
 )
 from test_replay_helpers import counting_trajectory, same
 
+from amago.envs.domains.maze_runner.task import MazeRunner
 from amago.envs.settings import EnvSettings
-from amago.envs.tasks.maze_runner import MazeRunner
 from amago.goals import GoalSpec
 from amago.replay.describe import describe_relabel
 from amago.replay.rarity import Rarity, combine, count

@@ -18,9 +18,9 @@ from test_agent_helpers import tiny_config
 from amago.agent.agent import Agent
 from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
+from amago.envs.domains.masked_recall import MaskedRecall
 from amago.envs.native import NativeVector
 from amago.envs.spaces import ActionConverter, ObsConverter
-from amago.envs.tasks.masked_recall import MaskedRecall
 from amago.envs.vector import InProcessVector
 from amago.nets.pixels import random_shift
 from amago.replay.sampler import Sampler

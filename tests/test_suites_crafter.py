@@ -12,17 +12,17 @@ import pytest
 from crafter import constants, objects
 from gymnasium.utils.env_checker import check_env
 
-from amago.envs.registry import make_vector
-from amago.envs.settings import EnvSettings
-from amago.envs.suites.crafter.env import Crafter
-from amago.envs.suites.crafter.game import ACTIONS, ITEMS, TEXTURES, Game, _World
-from amago.envs.suites.crafter.goals import (
+from amago.envs.domains.crafter.env import Crafter
+from amago.envs.domains.crafter.game import ACTIONS, ITEMS, TEXTURES, Game, _World
+from amago.envs.domains.crafter.goals import (
     ACHIEVEMENTS,
     COORDINATES,
     PLACE_GOALS,
     TRAVEL_GOALS,
     VOCABULARY,
 )
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
 
 FRONT = (0, 1)
 """The player looks down when a world begins."""

@@ -8,7 +8,7 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from amago.envs.suites.crafter.goals import (
+from amago.envs.domains.crafter.goals import (
     ACHIEVEMENTS,
     COORDINATES,
     EXPANDED_GOALS,
@@ -17,7 +17,7 @@ from amago.envs.suites.crafter.goals import (
     achieved_goals,
     goal,
 )
-from amago.envs.suites.crafter.instructions import (
+from amago.envs.domains.crafter.instructions import (
     TECH_TREE,
     draw_goal,
     draw_instruction,
@@ -26,7 +26,7 @@ from amago.envs.suites.crafter.instructions import (
     farthest_within,
     tech_tree,
 )
-from amago.envs.suites.crafter.spec import goal_spec
+from amago.envs.domains.crafter.spec import goal_spec
 
 SPEC = goal_spec(expanded=True)
 NOTHING = dict.fromkeys(ACHIEVEMENTS, 0)

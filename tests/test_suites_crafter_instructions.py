@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from amago.envs.domains.crafter.env import Crafter
+from amago.envs.domains.crafter.game import ACTIONS
+from amago.envs.domains.crafter.goals import goal
+from amago.envs.domains.crafter.instructions import draw_instruction, tech_tree
+from amago.envs.domains.crafter.spec import goal_spec
 from amago.envs.instructions import FollowInstructions, goals_of
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.suites.crafter.env import Crafter
-from amago.envs.suites.crafter.game import ACTIONS
-from amago.envs.suites.crafter.goals import goal
-from amago.envs.suites.crafter.instructions import draw_instruction, tech_tree
-from amago.envs.suites.crafter.spec import goal_spec
 from amago.goals import follow
 from amago.replay.rarity import Rarity, combine, count
 from amago.replay.relabel import Relabeler

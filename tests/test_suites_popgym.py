@@ -13,9 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from test_run_helpers import tiny
 
 from amago import api
-from amago.envs.registry import make_vector, single_env
-from amago.envs.settings import EnvSettings
-from amago.envs.suites.catalogue import (
+from amago.envs.domains.catalogue import (
     POPGYM_ALL_IDS,
     POPGYM_FAMILIES,
     POPGYM_IDS,
@@ -23,7 +21,9 @@ from amago.envs.suites.catalogue import (
     POPGYM_PAPER_IDS,
     full_id,
 )
-from amago.envs.suites.popgym import PopGym
+from amago.envs.domains.popgym import PopGym
+from amago.envs.registry import make_vector, single_env
+from amago.envs.settings import EnvSettings
 
 HARD = [name for name in POPGYM_ALL_IDS if name.endswith("Hard")]
 HORIZONS = {

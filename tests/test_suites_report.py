@@ -156,22 +156,22 @@ def test_bad_suites_and_settings_fail_before_anything_runs(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("env_id", "module", "adapter", "extra"),
     [
-        ("popgym/RepeatFirstEasy", "popgym.envs", "amago.envs.suites.popgym", "popgym"),
-        ("RepeatFirstEasy", "popgym.envs", "amago.envs.suites.popgym", "popgym"),
-        ("amago/Crafter-v0", "crafter", "amago.envs.suites.crafter.game", "crafter"),
+        ("popgym/RepeatFirstEasy", "popgym.envs", "amago.envs.domains.popgym", "popgym"),
+        ("RepeatFirstEasy", "popgym.envs", "amago.envs.domains.popgym", "popgym"),
+        ("amago/Crafter-v0", "crafter", "amago.envs.domains.crafter.game", "crafter"),
         (
             "amago/HalfCheetahVelocity-v0",
             "mujoco",
-            "amago.envs.tasks.half_cheetah_velocity",
+            "amago.envs.domains.half_cheetah_velocity",
             "mujoco",
         ),
-        ("amago/MetaWorldML1-v0", "metaworld", "amago.envs.suites.metaworld", "metaworld"),
+        ("amago/MetaWorldML1-v0", "metaworld", "amago.envs.domains.metaworld", "metaworld"),
     ],
 )
 def test_a_missing_extra_is_an_error_with_the_command_that_installs_it(
     env_id, module, adapter, extra, monkeypatch
 ):
-    for name in (adapter, "amago.envs.suites.crafter.env"):
+    for name in (adapter, "amago.envs.domains.crafter.env"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ValueError) as error:
@@ -181,7 +181,7 @@ def test_a_missing_extra_is_an_error_with_the_command_that_installs_it(
 
 
 def test_a_suite_without_its_extra_fails_before_anything_runs(tmp_path, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "amago.envs.suites.popgym", raising=False)
+    monkeypatch.delitem(sys.modules, "amago.envs.domains.popgym", raising=False)
     monkeypatch.setitem(sys.modules, "popgym.envs", None)
     code, _, error = command(capsys, "suite", "popgym", "--root", str(tmp_path / "suite"))
     assert code == 2 and "pip install 'amago[popgym]'" in error

@@ -103,7 +103,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, seed: int) -> int:
     from rich.console import Console
 
-    from amago.envs.suites.crafter.goals import TABLE_GOALS
+    from amago.envs.domains.crafter.goals import TABLE_GOALS
     from amago.evaluation.play import evaluate_instructions
     from amago.report.tables import instruction_table
 

@@ -76,7 +76,7 @@ def suite(arguments: Sequence[str]) -> int:
 
 def choose(patterns: Sequence[str]) -> list[str]:
     """Short names of the environments that patterns mean, in the order of the suite."""
-    from amago.envs.suites.catalogue import POPGYM_ALL_IDS, POPGYM_IDS, POPGYM_PAPER_IDS
+    from amago.envs.domains.catalogue import POPGYM_ALL_IDS, POPGYM_IDS, POPGYM_PAPER_IDS
 
     every = [name.removeprefix("popgym/") for name in POPGYM_ALL_IDS]
     default = [name.removeprefix("popgym/") for name in POPGYM_IDS]

@@ -15,13 +15,13 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import load_env_creator
 
+from amago.envs.domains.catalogue import ENTRY_POINTS, full_id
 from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
-from amago.envs.suites.catalogue import ENTRY_POINTS, full_id
-from amago.envs.tasks.single import TASKS, make_task
+from amago.envs.task_env import TASKS, make_task
 from amago.envs.trials import Trials
 from amago.envs.worker_process import Factory
 from amago.envs.workers import WorkerVector
@@ -39,7 +39,7 @@ _ROLLOUT_HORIZON = frozenset(
 
 def register() -> None:
     """Make the native tasks and the suites known to Gymnasium; the suites import late."""
-    native = {name: ("amago.envs.tasks.single:TaskEnv", {"task_id": name}) for name in TASKS}
+    native = {name: ("amago.envs.task_env:TaskEnv", {"task_id": name}) for name in TASKS}
     for name, (entry_point, kwargs) in (native | ENTRY_POINTS).items():
         if name not in gym.registry:
             gym.register(name, entry_point, kwargs=kwargs, order_enforce=name in TASKS)

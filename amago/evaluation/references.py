@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from amago.envs.domains.dark_key_to_door import DarkKeyDoor
 from amago.envs.settings import EnvSettings
+from amago.envs.task_env import TASKS, make_task, task_arguments
 from amago.envs.tasks.base import Task
-from amago.envs.tasks.dark_key_door import DarkKeyDoor
 from amago.envs.tasks.goal_task import GoalTask
 from amago.envs.tasks.oracle import goal_steps, oracle_return_per_block
-from amago.envs.tasks.single import TASKS, make_task, task_arguments
 from amago.types import Array
 
 NUM_WORLDS = 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from amago.envs.tasks.dark_key_door import DarkKeyDoor
+from amago.envs.domains.dark_key_to_door import DarkKeyDoor
 from amago.envs.tasks.goal_task import GoalTask
 from amago.types import Array
 

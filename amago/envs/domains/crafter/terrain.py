@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from amago.envs.suites.extras import need
+from amago.envs.extras import need
 from amago.types import Array
 
 numba = need("numba", "crafter")

@@ -6,8 +6,9 @@ import numpy as np
 from gymnasium import spaces
 
 from amago import ragged
+from amago.envs.domains.maze_runner import maze
 from amago.envs.spaces import BARE_KEY
-from amago.envs.tasks import draw, maze
+from amago.envs.tasks import draw
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.goal_task import GoalTask
 from amago.goals import GoalSpec

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from amago.envs.suites.extras import need, render_without_display
+from amago.envs.extras import need, render_without_display
 from amago.types import Array
 
 render_without_display()

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from amago.envs.suites.crafter import goals
-from amago.envs.suites.crafter.instructions import MAX_GOALS
+from amago.envs.domains.crafter import goals
+from amago.envs.domains.crafter.instructions import MAX_GOALS
 from amago.goals import GoalSpec
 from amago.types import Array
 

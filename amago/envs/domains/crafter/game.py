@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from amago.envs.suites.crafter.terrain import generate_world
-from amago.envs.suites.extras import need
+from amago.envs.domains.crafter.terrain import generate_world
+from amago.envs.extras import need
 from amago.types import Array
 
 crafter = need("crafter", "crafter")

@@ -22,15 +22,15 @@ POPGYM_ALL_IDS = POPGYM_IDS + tuple(
 )
 
 ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
-    name: ("amago.envs.suites.popgym:PopGym", {"name": name.removeprefix("popgym/")})
+    name: ("amago.envs.domains.popgym:PopGym", {"name": name.removeprefix("popgym/")})
     for name in POPGYM_ALL_IDS
 } | {
     "amago/HalfCheetahVelocity-v0": (
-        "amago.envs.tasks.half_cheetah_velocity:HalfCheetahVelocity",
+        "amago.envs.domains.half_cheetah_velocity:HalfCheetahVelocity",
         {},
     ),
-    "amago/MetaWorldML1-v0": ("amago.envs.suites.metaworld:MetaWorldML1", {}),
-    "amago/Crafter-v0": ("amago.envs.suites.crafter.env:Crafter", {}),
+    "amago/MetaWorldML1-v0": ("amago.envs.domains.metaworld:MetaWorldML1", {}),
+    "amago/Crafter-v0": ("amago.envs.domains.crafter.env:Crafter", {}),
 }
 """Gymnasium id → where its class is, and the arguments that the id fixes."""
 

@@ -8,18 +8,18 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.domains.bit_recall import BitRecall
+from amago.envs.domains.dark_key_to_door import DarkKeyDoor
+from amago.envs.domains.masked_recall import MaskedRecall
+from amago.envs.domains.maze_runner.task import MazeRunner
+from amago.envs.domains.package_delivery import PackageDelivery
+from amago.envs.domains.pixel_recall import PixelRecall
+from amago.envs.domains.t_maze import TMaze
+from amago.envs.domains.wind import Wind
 from amago.envs.instructions import INSTRUCTION, report
 from amago.envs.spaces import BARE_KEY
 from amago.envs.tasks.base import Task
-from amago.envs.tasks.bit_recall import BitRecall
-from amago.envs.tasks.dark_key_door import DarkKeyDoor
 from amago.envs.tasks.goal_task import GoalTask
-from amago.envs.tasks.masked_recall import MaskedRecall
-from amago.envs.tasks.maze_runner import MazeRunner
-from amago.envs.tasks.package_delivery import PackageDelivery
-from amago.envs.tasks.pixel_recall import PixelRecall
-from amago.envs.tasks.t_maze import TMaze
-from amago.envs.tasks.wind import Wind
 from amago.types import Array
 
 TASKS: dict[str, tuple[type[Task], dict[str, Any]]] = {

@@ -7,15 +7,15 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 
-from amago.envs.suites.crafter.game import ACTIONS, AREA, ITEMS, LOCAL_VIEW, TEXTURES, Game
-from amago.envs.suites.crafter.goals import REACH, achieved_goals
-from amago.envs.suites.crafter.instructions import (
+from amago.envs.domains.crafter.game import ACTIONS, AREA, ITEMS, LOCAL_VIEW, TEXTURES, Game
+from amago.envs.domains.crafter.goals import REACH, achieved_goals
+from amago.envs.domains.crafter.instructions import (
     MAX_GOALS,
     draw_instruction,
     draw_tech_tree,
     tech_tree,
 )
-from amago.envs.suites.crafter.spec import goal_spec
+from amago.envs.domains.crafter.spec import goal_spec
 from amago.types import Array
 
 PIXELS = (64, 64)

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from amago.envs.suites.extras import need
+from amago.envs.extras import need
 
 popgym_envs = need("popgym.envs", "popgym")
 LABYRINTHS = tuple(popgym_envs.NAVIGATION)

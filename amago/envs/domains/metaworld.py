@@ -9,7 +9,7 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 
-from amago.envs.suites.extras import need, render_without_display
+from amago.envs.extras import need, render_without_display
 from amago.types import Array
 
 render_without_display()

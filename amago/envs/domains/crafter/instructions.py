@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from amago.envs.suites.crafter.goals import (
+from amago.envs.domains.crafter.goals import (
     COORDINATES,
     NEAR_GOALS,
     TRAVEL_GOALS,
