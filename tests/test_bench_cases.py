@@ -16,7 +16,7 @@ from test_run_helpers import tiny
 
 from amago.bench import learner, matmul, memory, relabeling, replay, rollout, start
 from amago.bench.child import TASKS
-from amago.bench.conditions import Bench, load_plain
+from amago.bench.conditions import Bench
 from amago.bench.processes import environment, in_child
 from amago.bench.results import Result, Target, duration, rate
 from amago.bench.synthetic import Size, make_batch, spec_of, uniform_lengths
@@ -27,7 +27,7 @@ from amago.training.process import memory_of_process, peak_bytes
 torch.set_num_threads(1)
 
 TINY = Size(16, 32, 1, (16,), 4, 12, num_heads=2, head_hidden=(8,))
-BENCH = Bench(effort=Effort(1, 1, 0.001), plain=load_plain())
+BENCH = Bench(effort=Effort(1, 1, 0.001))
 LINUX = Path("/proc/self/status").exists()
 
 
@@ -77,11 +77,6 @@ def test_updates_per_second_and_windows_of_uniform_length() -> None:
     assert str(rows["updates/s", "matmul"].target) == "value ≥ 9"
     assert str(rows["s/update", "padded"].target) == "ratio ≥ 1.7"
     assert rows["s/update", "matmul"].target is None
-
-
-def test_without_the_repository_plain_ratios_are_left_out() -> None:
-    rows = learner.run(replace(BENCH, plain=None), [learner.UpdateCase("tiny", TINY)])
-    assert [row.yardstick for row in rows] == [None, "matmul"]
 
 
 def test_utilisation_is_needed_operations_over_the_products_rate() -> None:

@@ -10,12 +10,11 @@ import torch
 from test_agent_helpers import TINY, random_batch, tiny_config, tiny_learner, tiny_spec
 from torch.utils.flop_counter import FlopCounterMode
 
-from amago.bench.conditions import load_plain
 from amago.bench.flops import Flops, update_flops
+from amago.bench.plain.agent import PlainAgent
+from amago.bench.plain.learner import PlainLearner
 from amago.config import Config, override
 from amago.types import ActionSpec, EnvSpec, ObsSpec
-
-plain: Any = load_plain()
 
 
 def _counted(work: Callable[[], Any]) -> float:
@@ -71,7 +70,7 @@ def test_the_plain_update_counts_attention_too() -> None:
     batch = random_batch(tiny_spec(), [9, 9, 9], double=False)
     batch.obs.clear()
     batch.obs["x"] = torch.randn(3, 9, 2)
-    learner = plain.PlainLearner(plain.PlainAgent(spec, config))
+    learner = PlainLearner(PlainAgent(spec, config))
     needed = update_flops(spec, config, [9, 9, 9])
     square = needed.attention * 81 / 45
     assert _counted(lambda: learner.step(batch)) == needed.total - needed.attention + square

@@ -13,12 +13,13 @@ from test_agent_helpers import TINY, random_batch
 from amago.agent.agent import Agent
 from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
-from amago.bench.conditions import load_plain
+from amago.bench.plain.agent import PlainAgent
+from amago.bench.plain.learner import PlainLearner
+from amago.bench.plain.policy import PlainPolicy
 from amago.config import Config, override
 from amago.envs.registry import make_vector
 from amago.types import ActionSpec, EnvSpec, ObsSpec, Timestep
 
-plain: Any = load_plain()
 SPEC = EnvSpec(
     "reals", {"place": ObsSpec((2,), "float32"), "room": ObsSpec((1,), "float32")},
     ActionSpec("discrete", 3), 24,
@@ -35,7 +36,7 @@ NAMES = {
 
 def _copied(agent: Agent, config: Config) -> Any:
     """A plain agent with the weights and statistics of one of amago's."""
-    twin = plain.PlainAgent(agent.spec, config)
+    twin = PlainAgent(agent.spec, config)
     state: dict[str, torch.Tensor] = {"discounts": agent.discounts}
     for name, tensor in agent.state_dict().items():
         for pattern, replacement in NAMES.items():
@@ -61,7 +62,7 @@ def _pair(**overrides: Any) -> tuple[Learner, Any]:
     with torch.no_grad():
         for parameter in agent.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    return Learner(agent, config.agent, config.optim), plain.PlainLearner(_copied(agent, config))
+    return Learner(agent, config.agent, config.optim), PlainLearner(_copied(agent, config))
 
 
 def _batch(seed: int) -> Any:
@@ -115,7 +116,7 @@ def test_acting_without_a_cache_equals_acting_with_one() -> None:
         for parameter in agent.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     ours = AgentPolicy(agent, seed=0, greedy=True)
-    theirs = plain.PlainPolicy(_copied(agent, config), greedy=True)
+    theirs = PlainPolicy(_copied(agent, config), greedy=True)
     memory = theirs.initial_state(env.num_lanes)
     rng = np.random.default_rng(0)
     seen: set[int] = set()
@@ -133,7 +134,7 @@ def test_acting_without_a_cache_equals_acting_with_one() -> None:
 def test_lanes_of_different_age_do_not_see_each_others_past() -> None:
     """One lane restarts in the middle: from there on it acts as one that was never older."""
     ours, theirs = _pair()
-    policy = plain.PlainPolicy(theirs.agent)
+    policy = PlainPolicy(theirs.agent)
     cached = AgentPolicy(ours.agent, seed=0, greedy=True)
     rng = np.random.default_rng(0)
     state, memory = cached.initial_state(8), policy.initial_state(8)
@@ -169,4 +170,4 @@ def _timestep(rng: np.random.Generator, time: Any) -> Any:
 )
 def test_the_plain_agent_refuses_what_it_does_not_implement(spec: Any, config: Any) -> None:
     with pytest.raises(ValueError, match="expects discrete actions, real-valued observations"):
-        plain.PlainAgent(spec, override(Config(), TINY | config))
+        PlainAgent(spec, override(Config(), TINY | config))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from test_run_helpers import command
 
-from amago.bench import conditions, record, suite
+from amago.bench import record, suite
 from amago.bench.conditions import Bench
 from amago.bench.results import Result, Target
 
@@ -26,11 +26,10 @@ LATER = Result("learner", "tiny", 1.0, "s/update", "matmul", 1.0, 0.1, target=TA
 
 @pytest.fixture(autouse=True)
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository of its own, with a yardstick and no history."""
-    folder = tmp_path / "benchmarks"
-    folder.mkdir()
-    (folder / "plain.py").write_text("ORIGIN = 'the copy of this test'\n")
-    monkeypatch.setattr(conditions, "SOURCE", tmp_path)
+    """A repository of its own, without a history."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(record, "SOURCE", tmp_path)
     return tmp_path
 
 
@@ -88,7 +87,7 @@ def test_recording_appends_a_line_and_shows_the_change(
 
 
 def test_only_lines_of_the_same_machine_threads_torch_and_effort_are_compared() -> None:
-    now = record.describe(Bench(threads=2), [FIRST])
+    now = record.history_line(Bench(threads=2), [FIRST])
     assert record.latest([now], now)[FIRST.key]["value"] == 2.0
     for path, value in (
         (("machine", "model"), "abacus"),
@@ -110,8 +109,8 @@ def test_only_lines_of_the_same_machine_threads_torch_and_effort_are_compared() 
 def test_each_measurement_is_compared_with_its_newest_predecessor() -> None:
     """The last line need not have all cases."""
     bench = Bench(threads=2)
-    old = record.describe(bench, [FIRST, OTHER])
-    new = record.describe(bench, [LATER])
+    old = record.history_line(bench, [FIRST, OTHER])
+    new = record.history_line(bench, [LATER])
     found = record.latest([old, new], new)
     assert found[FIRST.key]["value"] == 1.0 and found[OTHER.key]["value"] == 2.0
 
@@ -130,7 +129,7 @@ def test_a_damaged_history_is_not_overlooked(
     results: list[Result], capsys: pytest.CaptureFixture[str], repository: Path
 ) -> None:
     path = repository / "benchmarks" / "history.jsonl"
-    good = json.dumps(record.describe(Bench(threads=1), [FIRST]))
+    good = json.dumps(record.history_line(Bench(threads=1), [FIRST]))
     for bad in ("{", "[]", '{"machine": 3}'):
         path.write_text(f"{good}\n{bad}\n")
         code, _, err = command(capsys, "bench", "learner", "--record")
@@ -138,14 +137,12 @@ def test_a_damaged_history_is_not_overlooked(
         assert path.read_text() == f"{good}\n{bad}\n"
 
 
-def test_without_the_repository_plain_is_left_out_and_recording_refused(
+def test_an_installed_package_measures_everything_but_refuses_to_record(
     results: list[Result], capsys: pytest.CaptureFixture[str], repository: Path
 ) -> None:
-    assert conditions.load_plain().ORIGIN == "the copy of this test"  # type: ignore[union-attr]
-    (repository / "benchmarks" / "plain.py").unlink()
-    code, out, err = command(capsys, "bench", "learner", "--json")
+    (repository / "pyproject.toml").unlink()
+    code, out, _ = command(capsys, "bench", "learner", "--json")
     assert code == 0 and len(json.loads(out)) == 2
-    assert "plain implementation are left out" in err
     code, _, err = command(capsys, "bench", "learner", "--record")
     assert code == 2 and "benchmarks/history.jsonl" in err and "checkout" in err
 

@@ -9,6 +9,8 @@ from typing import Any
 from amago.bench import matmul
 from amago.bench.conditions import Bench
 from amago.bench.flops import update_flops
+from amago.bench.plain.agent import PlainAgent
+from amago.bench.plain.learner import PlainLearner
 from amago.bench.processes import in_child, limit_memory
 from amago.bench.results import Result, Target, duration, rate
 from amago.bench.synthetic import (
@@ -75,14 +77,12 @@ def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
     lengths = None if case.faster_than_padded is None else uniform_lengths(size)
     batch = make_batch(size, lengths)
     rows = batch.valid.sum(1).tolist()
-    ours = make_learner(size)
+    ours, theirs = make_learner(size), PlainLearner(PlainAgent(spec_of(size), config_of(size)))
     contenders: dict[str, Callable[[], Any]] = {
         "amago": lambda: ours.step(batch),
         "matmul": matmul.multiplication(),
+        "plain": lambda: theirs.step(batch),
     }
-    if bench.plain is not None:
-        theirs = bench.plain.PlainLearner(bench.plain.PlainAgent(spec_of(size), config_of(size)))
-        contenders["plain"] = lambda: theirs.step(batch)
     if lengths is not None:
         full = make_batch(size, [max(lengths)] * len(lengths))
         padding = make_learner(size)

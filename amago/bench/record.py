@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from amago.bench.conditions import Bench, benchmarks_folder
+from amago.bench.conditions import SOURCE, Bench
 from amago.bench.results import Result
 from amago.training.run import git_commit
 
@@ -19,8 +19,9 @@ PACKAGES = ("amago", "torch", "numpy", "gymnasium", "lmdb")
 
 
 def history_path() -> Path:
-    folder = benchmarks_folder()
-    if folder is None:
+    """Where runs are recorded: in the repository that this amago runs from."""
+    folder = SOURCE / "benchmarks"
+    if not (folder.is_dir() and (SOURCE / "pyproject.toml").exists()):
         raise ValueError(
             "--record writes to benchmarks/history.jsonl of amago's repository, and this amago "
             "does not run from one; run it from a checkout (pip install -e .), or use --json and "
@@ -29,7 +30,7 @@ def history_path() -> Path:
     return folder / "history.jsonl"
 
 
-def describe(bench: Bench, results: Sequence[Result]) -> dict[str, Any]:
+def history_line(bench: Bench, results: Sequence[Result]) -> dict[str, Any]:
     """One line of the history."""
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -14,6 +14,8 @@ import torch
 from amago.agent.agent import Agent
 from amago.agent.policy import AgentPolicy
 from amago.bench.conditions import Bench
+from amago.bench.plain.agent import PlainAgent
+from amago.bench.plain.policy import PlainPolicy
 from amago.bench.results import Result, Target, rate
 from amago.bench.timing import interleave
 from amago.config import Config, override
@@ -91,11 +93,10 @@ def _beside_yardsticks(
         "amago": Loop(config, lanes, agent_policy(config), opened),
         "no network": Loop(config, lanes, lambda spec: RandomPolicy(spec, 0), opened),
     }
-    module = bench.plain
-    if plain and module is not None:
+    if plain:
         # Without a cache a step costs what the whole history costs: minutes with many lanes.
         loops["plain"] = Loop(
-            config, lanes, lambda spec: module.PlainPolicy(module.PlainAgent(spec, config)), opened
+            config, lanes, lambda spec: PlainPolicy(PlainAgent(spec, config)), opened
         )
     timings = interleave(loops, bench.effort)
     mine = timings.pop("amago")

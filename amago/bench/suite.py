@@ -19,10 +19,5 @@ CASES: dict[str, Callable[[Bench], list[Result]]] = {
 
 def run(case: str, bench: Bench) -> list[Result]:
     """One case, or all."""
-    if bench.plain is None:
-        bench.say(
-            "benchmarks/plain.py is not here (amago does not run from its repository): ratios "
-            "against the plain implementation are left out"
-        )
     names = list(CASES) if case == "all" else [case]
     return [result for name in names for result in CASES[name](bench)]

@@ -41,7 +41,7 @@ def bench(arguments: Sequence[str]) -> int:
     import torch
 
     from amago.bench import record, suite
-    from amago.bench.conditions import QUICK, Bench, load_plain
+    from amago.bench.conditions import QUICK, Bench
     from amago.bench.timing import Effort
     from amago.training.process import prepare_process
 
@@ -52,11 +52,10 @@ def bench(arguments: Sequence[str]) -> int:
         threads=torch.get_num_threads(),
         effort=QUICK if options.quick else Effort(),
         quick=options.quick,
-        plain=load_plain(),
         say=lambda message: print(f"bench: {message}", file=sys.stderr, flush=True),
     )
     results = suite.run(options.case, conditions)
-    line = record.describe(conditions, results)
+    line = record.history_line(conditions, results)
     if options.json:
         print(json.dumps(line["results"], ensure_ascii=False))
     else:

@@ -1,0 +1,50 @@
+"""Acting of the plain implementation, without a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from amago.bench.plain.agent import PlainAgent, Rows
+from amago.types import Array, Timestep
+
+
+class PlainPolicy:
+    """Implements amago.types.Policy; the memory is the list of all timesteps so far."""
+
+    def __init__(self, agent: PlainAgent, greedy: bool = False) -> None:
+        self.agent, self.greedy = agent.eval(), greedy
+
+    def initial_state(self, num_lanes: int) -> list[Timestep]:
+        return []
+
+    @torch.no_grad()
+    def act(self, timestep: Timestep, state: list[Timestep]) -> tuple[Array, list[Timestep]]:
+        agent = self.agent
+        state = [*state, timestep][-(int(timestep.time.max()) + 1) :]
+        rows = _stacked(state)
+        step = torch.arange(len(state))
+        begin = (len(state) - 1 - rows.time[:, -1])[:, None, None]  # where the rollout began
+        earlier = (step <= step[:, None]) & (step >= begin)
+        allowed = earlier | torch.eye(len(state), dtype=torch.bool)
+        states = agent.states(rows, allowed[:, None])[:, -1]
+        probs = agent.probabilities(agent.actor, states)[:, agent.acting_index]
+        chosen = probs.argmax(-1) if self.greedy else torch.multinomial(probs, 1)[:, 0]
+        return chosen.numpy(), state
+
+
+def _stacked(timesteps: Sequence[Timestep]) -> Rows:
+    """Timesteps [N] as rows [N, L]."""
+
+    def stack(arrays: Sequence[Array]) -> torch.Tensor:
+        return torch.from_numpy(np.stack(arrays, 1))
+
+    return Rows(
+        obs={key: stack([t.obs[key] for t in timesteps]) for key in timesteps[0].obs},
+        prev_action=stack([t.prev_action for t in timesteps]),
+        prev_reward=stack([t.prev_reward for t in timesteps]),
+        time=stack([t.time for t in timesteps]),
+        first=stack([t.first for t in timesteps]),
+    )
