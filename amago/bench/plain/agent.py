@@ -41,17 +41,17 @@ def positions(time: Tensor, width: int) -> Tensor:
 
 
 class SigmaLinear(nn.Module):
-    """W/σ(W), with a gain that is learned."""
+    """(gain/σ(W))·W, with a gain that is learned and begins at σ(W)."""
 
     u: Tensor
     v: Tensor
 
     def __init__(self, size_in: int, size_out: int, bias: bool = True) -> None:
         super().__init__()
-        self.weight = nn.Parameter(nn.init.trunc_normal_(torch.empty(size_out, size_in), std=0.02))
-        self.bias = nn.Parameter(torch.zeros(size_out)) if bias else None
-        self.gain = nn.Parameter(torch.ones(()))
-        left, _, right = torch.linalg.svd(self.weight.detach(), full_matrices=False)
+        linear = nn.Linear(size_in, size_out, bias)
+        self.weight, self.bias = linear.weight, linear.bias
+        left, sigma, right = torch.linalg.svd(self.weight.detach(), full_matrices=False)
+        self.gain = nn.Parameter(sigma[0].clone())
         self.register_buffer("u", left[:, 0].clone())
         self.register_buffer("v", right[0].clone())
 
@@ -175,11 +175,10 @@ class PlainAgent(nn.Module):
         states: Tensor = self.norm(x)
         return states
 
-    def probabilities(self, actor: nn.Module, states: Tensor) -> Tensor:
-        soft = actor(states).unflatten(-1, self.shape).softmax(-1)
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Of the actions [..., G, A], none of them 0."""
         floor = min(self.config.heads.probability_floor, 0.1 / self.shape[1])
-        floored: Tensor = (1.0 - self.shape[1] * floor) * soft + floor
-        return floored
+        return (1.0 - self.shape[1] * floor) * logits.softmax(-1) + floor
 
 
 def _check(spec: EnvSpec, config: Config) -> None:

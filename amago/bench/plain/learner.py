@@ -52,7 +52,8 @@ class PlainLearner:
         self._rescale(target[keep])
         mean, std = agent.popart.read()
 
-        probs = agent.probabilities(agent.actor, state)  # [B, L, G, A]
+        logits = agent.actor(state).unflatten(-1, agent.shape)  # [B, L, G, A]
+        probs = agent.probabilities(logits)
         values = torch.stack([critic(state).unflatten(-1, agent.shape) for critic in agent.critics])
         taken = (values * action).sum(-1)  # [C, B, L, G]
         expected = (values.detach() * probs).sum(-1)
@@ -60,7 +61,7 @@ class PlainLearner:
         terms = {
             "loss/critic": (taken - (target - mean) / std).square().mean(0),
             "loss/actor": -expected.amin(0),
-            "loss/bc": -weight * (probs.log() * action).sum(-1),
+            "loss/bc": -weight * (logits.log_softmax(-1) * action).sum(-1),
         }
         means = {name: term[keep].mean() for name, term in terms.items()}
         total = settings.critic_weight * means["loss/critic"]
@@ -71,7 +72,7 @@ class PlainLearner:
     def _target(self, batch: Batch, states: Tensor) -> Tensor:
         agent, settings = self.agent, self.agent.config.agent
         mean, std = agent.popart.read()
-        probs = agent.probabilities(agent.target_actor, states)
+        probs = agent.probabilities(agent.target_actor(states).unflatten(-1, agent.shape))
         values = []
         for index in torch.randperm(len(agent.target_critics))[: settings.target_critics].tolist():
             table = agent.target_critics[index](states).unflatten(-1, agent.shape)

@@ -30,7 +30,8 @@ class PlainPolicy:
         earlier = (step <= step[:, None]) & (step >= begin)
         allowed = earlier | torch.eye(len(state), dtype=torch.bool)
         states = agent.states(rows, allowed[:, None])[:, -1]
-        probs = agent.probabilities(agent.actor, states)[:, agent.acting_index]
+        logits = agent.actor(states).unflatten(-1, agent.shape)[:, agent.acting_index]
+        probs = agent.probabilities(logits)
         chosen = probs.argmax(-1) if self.greedy else torch.multinomial(probs, 1)[:, 0]
         return chosen.numpy(), state
 
