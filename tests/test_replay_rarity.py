@@ -283,21 +283,25 @@ def test_four_loader_processes_relabel_as_one_does(tmp_path):
         assert len({json.dumps(sums) for _, sums in one}) > 15
 
 
-def scheme_chances(weights: np.ndarray) -> np.ndarray:
-    """The exact distribution of one draw, written from method.md section 6."""
-    w = np.asarray(weights, float)
-    fifth = sorted(w, reverse=True)[min(5, len(w)) - 1]
-    schemes = [
-        (0.2, np.ones(len(w))),
-        (0.1, w - w.min() + 1e-5),
-        (0.1, np.maximum(w - np.median(w), 1e-5)),
-        (0.6, np.where(w >= fifth, w, 1e-5)),
-    ]
-    return sum(share * odds / odds.sum() for share, odds in schemes)
+def normed(odds: np.ndarray) -> np.ndarray:
+    return odds / odds.sum()
 
 
-def uniform_chances(weights: np.ndarray) -> np.ndarray:
-    return np.full(len(weights), 1 / len(weights))
+def uniform_chances(w: np.ndarray) -> np.ndarray:
+    return normed(np.ones(len(w)))
+
+
+def fifth(w: np.ndarray) -> float:
+    return sorted(w, reverse=True)[min(5, len(w)) - 1]
+
+
+SCHEME_CHANCES: list[tuple[float, Callable[[np.ndarray], np.ndarray]]] = [
+    (0.6, lambda w: normed(np.where(w >= fifth(w), w, 1e-5))),
+    (0.2, uniform_chances),
+    (0.1, lambda w: normed(w - w.min() + 1e-5)),
+    (0.1, lambda w: normed(np.maximum(w - np.median(w), 1e-5))),
+]
+"""How often a rollout uses each scheme, and the exact distribution of one of its draws."""
 
 
 def goals_by_row(trajectory: Trajectory) -> dict[int, np.ndarray]:
@@ -328,12 +332,16 @@ def chi_square(observed: np.ndarray, chances: np.ndarray) -> float:
 @pytest.mark.parametrize(
     "weights", [[1.0, 2.0, 30.0], [5.0, 1.0, 1.0, 4.0, 9.0, 2.0, 3.0, 80.0], [2.0] * 7]
 )
-def test_draws_have_the_exact_distribution_of_the_four_schemes(weights):
+@pytest.mark.parametrize("scheme", range(4))
+def test_draws_have_the_exact_distribution_of_their_scheme(scheme, weights):
     rng = np.random.default_rng(0)
-    picks = [draw(np.array(weights), rng) for _ in range(8000)]
+    picks = [draw(np.array(weights), scheme, rng) for _ in range(4000)]
     observed = np.bincount(picks, minlength=len(weights))
+    chances = SCHEME_CHANCES[scheme][1](np.array(weights))
+    likely = chances > 1e-3
+    assert observed[~likely].sum() < 20
     quantile = {3: 13.8, 8: 24.3, 7: 22.5}[len(weights)]  # 99.9 %
-    assert chi_square(observed, scheme_chances(np.array(weights))) < quantile
+    assert chi_square(observed[likely], normed(chances[likely])) < quantile
 
 
 def test_chosen_goals_have_the_exact_distribution():
@@ -348,9 +356,9 @@ def test_chosen_goals_have_the_exact_distribution():
         "j",
     )
     chances: Counter[Cell] = Counter()
-    for weigh in by_either_frequency(rare):
-        for cell, chance in draw_chances(goals_by_row(trajectory), weigh, scheme_chances):
-            chances[cell] += chance / 2
+    for weigh, (share, of) in itertools.product(by_either_frequency(rare), SCHEME_CHANCES):
+        for cell, chance in draw_chances(goals_by_row(trajectory), weigh, of):
+            chances[cell] += chance * share / 2
     assert sum(chances.values()) == pytest.approx(1.0)
     rng = np.random.default_rng(0)
     seen: Counter[Cell] = Counter()
@@ -370,14 +378,15 @@ def test_pairs_of_goals_have_the_exact_distribution_of_draws_without_replacement
     rare = Rarity(combine([count(t) for t in kept]))
     trajectory = letters("a", "", "ab", "c", "d", "e", "f", "b")
     ways = by_either_frequency(rare) if weighted else [lambda goals: np.ones(len(goals))]
-    of = scheme_chances if weighted else uniform_chances
+    # One scheme holds for all draws of a rollout.
+    schemes = SCHEME_CHANCES if weighted else [(1.0, uniform_chances)]
     chances: Counter[tuple[Cell, ...]] = Counter()
-    for weigh in ways:
+    for weigh, (share, of) in itertools.product(ways, schemes):
         every = goals_by_row(trajectory)
         for first, chance in draw_chances(every, weigh, of):
             left = {row: goals for row, goals in every.items() if row != first[0]}
             for second, further in draw_chances(left, weigh, of):
-                chances[tuple(sorted((first, second)))] += chance * further / len(ways)
+                chances[tuple(sorted((first, second)))] += chance * further * share / len(ways)
     assert sum(chances.values()) == pytest.approx(1.0) and len(chances) == 27
     relabeler = Relabeler(RelabelSettings("all", weighted), rare)
     rng = np.random.default_rng(0)

@@ -29,8 +29,8 @@ SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
     (0.1, lambda w: w - w.min() + _SMALL),
     (0.1, lambda w: np.maximum(w - np.median(w), _SMALL)),
 )
-"""How a draw turns rarity into odds, and how often: the rarest five (those that tie with the
-fifth, too), all alike, above the least rare, above the median."""
+"""How a trajectory's draws turn rarity into odds, and how often: the rarest five (those that tie
+with the fifth, too), all alike, above the least rare, above the median."""
 _CHANCES = list(accumulate(chance for chance, _ in SCHEMES))[:-1]
 
 
@@ -92,13 +92,14 @@ class Relabeler:
             edges = offsets.astype(np.int64)
             return Choice(rows, goals[rng.integers(edges[rows], edges[rows + 1])])
         frequency: Frequency = "step" if rng.random() < 0.5 else "episode"
+        scheme = bisect(_CHANCES, rng.random())
         weights = self._rarity.weights(goals, frequency)
         sums = row_sums(weights, offsets)[rows]
         chosen: list[tuple[int, int]] = []
         for _ in range(min(count, len(rows))):
-            row = int(rows[draw(sums, rng)])
+            row = int(rows[draw(sums, scheme, rng)])
             first, stop = int(offsets[row]), int(offsets[row + 1])
-            goal = first if stop == first + 1 else first + draw(weights[first:stop], rng)
+            goal = first if stop == first + 1 else first + draw(weights[first:stop], scheme, rng)
             chosen.append((row, goal))
             left = rows != row
             rows, sums = rows[left], sums[left]
@@ -185,12 +186,9 @@ def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
     return cut(result, 0, int(after.complete.argmax()) + 1) if after.complete[-1] else result
 
 
-def draw(weights: Array, rng: np.random.Generator) -> int:
-    """An index, by a scheme that this draw picks itself."""
-    if len(weights) == 1:
-        return 0
-    scheme = bisect(_CHANCES, rng.random())
-    return pick(odds(weights, scheme), rng)
+def draw(weights: Array, scheme: int, rng: np.random.Generator) -> int:
+    """An index, with chances as one of the SCHEMES has them."""
+    return 0 if len(weights) == 1 else pick(odds(weights, scheme), rng)
 
 
 def odds(weights: Array, scheme: int) -> Array:
