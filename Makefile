@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Nothing of the user's own packages may leak into the environment.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: train bench test test-slow check format lint types contracts install clean
+.PHONY: train bench results test test-slow check format lint types contracts install clean
 
 install: .venv/.installed
 
@@ -22,6 +22,10 @@ train: install
 # Minutes, on an otherwise idle machine; shows what has changed since the last comparable run.
 bench: install
 	$(BIN)/amago bench all --record
+
+# Pages, tables and pictures of results/ from its data.
+results: install
+	$(BIN)/python -m amago.report.claims results
 
 test: check
 

@@ -1,6 +1,6 @@
 """Update rate over context length: the comparison of the paper's Figure 29, on this machine.
 
-    python benchmarks/context_length.py --out results/context-length [--tokens 4096] [--threads 2]
+    python benchmarks/context_length.py --out FOLDER [--tokens 4096] [--threads 2]
 
 Three arrangements of the same agent: one Transformer for actor and critics, one GRU in its place,
 and two Transformers, one for the actor and one for the critics (Figure 10, top right). Batches hold
@@ -82,10 +82,12 @@ def plot(rows: list[dict[str, float | int | str]], path: Path, tokens: int) -> N
         ylabel=f"updates per second ({tokens:,} transitions each)",
     )  # fmt: skip
     axes.set_xticks(LENGTHS, [f"{length:,}" for length in LENGTHS], fontsize=8)
+    axes.set_yticks([0.5, 1, 2, 3], [".5", "1", "2", "3"])
+    axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="lower left")
     figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:

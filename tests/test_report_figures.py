@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,10 @@ from test_report_helpers import write_run
 from amago.goals import GoalSpec
 from amago.replay.relabel import Choice, relabeled
 from amago.report.curves import mean_curve, plot_run, plot_sweep
+from amago.report.panels import shows_adaptation
 from amago.report.relabeling import plot_relabel
 from amago.report.runs import find_runs, read_run
-from amago.report.sweeps import export, summarise, thin
+from amago.report.sweeps import summarise, thin
 from amago.report.tables import adaptation_bars, evaluation_table, sweep_rows, sweep_table
 
 
@@ -96,16 +98,29 @@ def test_a_run_of_one_epoch_without_evaluation_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_sweep_has_one_row_of_panels_per_preset(tmp_path: Path) -> None:
-    groups = find_runs(_sweep(tmp_path))
-    plot_sweep(groups, tmp_path / "one.png")
-    # So many settings would not fit beside each other in a legend.
-    many = "".join(f"__stage.setting_{index}=1" for index in range(7))
-    write_run(tmp_path / f"wind{many}" / "seed-0", preset="wind", success=False)
-    plot_sweep(find_runs(tmp_path), tmp_path / "two.png")
-    one, two = imread(tmp_path / "one.png"), imread(tmp_path / "two.png")
-    assert two.shape[0] == 2 * one.shape[0] and two.shape[1] == one.shape[1]
-    assert _ink(tmp_path / "two.png") > 0.02
+def test_a_sweep_has_one_row_of_panels_per_preset_and_one_legend(tmp_path: Path) -> None:
+    _sweep(tmp_path)
+    write_run(tmp_path / "wind" / "seed-0", preset="wind", success=False)
+    figure = _sweep_figure(tmp_path)
+    rows = [axes.get_subplotspec().rowspan.start for axes in figure.axes]
+    titles = [axes.get_title() for axes in figure.axes]
+    assert [title.partition(":")[0] for title in titles] == ["dark-key-to-door"] * 3 + ["wind"] * 2
+    assert rows == [0, 0, 0, 1, 1]
+    assert all(axes.get_legend() is None for axes in figure.axes)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "dark-key-to-door (3 seeds)", "dark-key-to-door, memory=feedforward (2 seeds)",
+        "wind (1 seed)", "oracle", "random",
+    ]  # fmt: skip
+
+
+def test_adaptation_is_drawn_only_where_tenths_of_a_rollout_mean_something(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run"))
+    assert shows_adaptation(run, {"oracle": [0.4] * 10})
+    assert not shows_adaptation(run, {"oracle": [0.0] * 9 + [1.0]})  # pays at the end alone
+    assert not shows_adaptation(run, {"random": [0.1] * 10})  # CartPole: no oracle, one trial
+    trials = {**run.config, "env": {"id": "x", "trials": 3}}
+    assert shows_adaptation(replace(run, config=trials), {})
 
 
 def test_the_mean_curve_covers_the_steps_that_all_seeds_reached() -> None:
@@ -208,28 +223,6 @@ def test_a_summary_writes_its_files_and_prints_the_table(tmp_path: Path) -> None
     }  # fmt: skip
 
 
-def test_an_export_holds_the_evidence_and_no_weights(tmp_path: Path) -> None:
-    root = _sweep(tmp_path / "sweep")
-    heavy = root / "dark-key-to-door" / "seed-0" / "checkpoints"
-    heavy.mkdir()
-    (heavy / "latest.safetensors").write_bytes(b"0" * 1000)
-    with pytest.raises(ValueError, match=r"command\.txt"):
-        export(root, tmp_path / "results")
-    with pytest.raises(ValueError, match="summarise it first"):
-        export(root, tmp_path / "results", command="amago sweep")
-    summarise(root, Console(file=open("/dev/null", "w")))  # noqa: SIM115
-    target = export(root, tmp_path / "results" / "first", command="amago sweep dark-key-to-door")
-    names = {path.name for path in target.rglob("*") if path.is_file()}
-    assert names == {
-        "config.json", "result.json", "evals.csv", "summary.json", "summary.csv", "summary.png",
-        "curves.csv", "command.txt", "commit.txt",
-    }  # fmt: skip
-    assert (target / "commit.txt").read_text() == "c0ffee\n"
-    assert (target / "command.txt").read_text() == "amago sweep dark-key-to-door\n"
-    evaluations = (target / "dark-key-to-door" / "seed-2" / "evals.csv").read_text()
-    assert evaluations.count("\n") == 11
-
-
 def test_thinning_keeps_the_first_and_the_last_row() -> None:
     rows = [{"epoch": epoch} for epoch in range(1000)]
     kept = [row["epoch"] for row in thin(rows, most=10)]
@@ -259,19 +252,3 @@ def test_the_picture_of_a_relabeling_explains_its_marks_and_shows_every_step(
     assert list(drawn.values()) == [[1, 2, 4, 5], [1, 4, 5], [4]] and {*drawn} <= {*texts}
     assert [line.get_label() for line in (*top.lines, *bottom.lines)] == texts[:3] * 2
     assert [text.get_text() for text in bottom.texts] == ["a", "b"]
-
-
-def test_an_exported_sweep_is_summarised_as_the_runs_were(tmp_path: Path) -> None:
-    root = tmp_path / "sweep"
-    for seed in (0, 1):
-        write_run(root / "wind" / f"seed-{seed}", preset="wind", seed=seed, level=2.0 + seed)
-    quiet = Console(quiet=True)
-    before = summarise(root, quiet)
-    evidence = export(root, tmp_path / "results", command="amago sweep wind")
-    after = summarise(evidence, quiet)
-    for old, new in zip(before, after, strict=True):
-        assert set(old) == set(new)
-        for name, value in old.items():
-            if isinstance(value, float):
-                assert new[name] == pytest.approx(value, rel=1e-5), name
-    assert (evidence / "curves.csv").read_text() == (root / "curves.csv").read_text()

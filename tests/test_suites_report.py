@@ -116,8 +116,8 @@ def test_the_verb_plans_every_environment_and_seed_and_scores_them(tmp_path, cap
     assert len({job.run_dir for job in planned}) == 4
     assert amago_command(planned[0], "start")[3:5] == ["train", "popgym"]
     assert "--env.id" in amago_command(planned[0], "start")
-    assert (tmp_path / "results" / "suite.csv").is_file()
-    assert "amago suite popgym" in (tmp_path / "results" / "command.txt").read_text()
+    assert (tmp_path / "results" / "claim.toml").is_file()
+    assert "amago suite popgym" in (tmp_path / "results" / "claim.toml").read_text()
 
 
 @pytest.mark.slow
@@ -133,8 +133,8 @@ def test_the_verb_runs_every_environment_and_seed_and_goes_on_where_it_stopped(t
     code, out, _ = command(capsys, *line, "--export", str(tmp_path / "results"))
     assert code == 0 and "2 done, 0 failed" in out
     assert "MineSweeperEasy" in out and "IQM of final window" in out and "needs 2 seeds" in out
-    assert (tmp_path / "results" / "suite.csv").is_file()
-    assert "amago suite popgym" in (tmp_path / "results" / "command.txt").read_text()
+    assert (tmp_path / "results" / "claim.toml").is_file()
+    assert "amago suite popgym" in (tmp_path / "results" / "claim.toml").read_text()
     code, out, _ = command(capsys, *line)
     assert code == 0 and "2 were complete before" in out and "RepeatFirstEasy" in out
 

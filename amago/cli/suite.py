@@ -35,7 +35,7 @@ class SuiteOptions:
     root: Path = Path("runs/suite")
     """Folder of the runs; arms that share one stand beside each other in the chart."""
     export: Path | None = None
-    """Also copy the evidence, without checkpoints and replay, to this folder."""
+    """Also copy the runs, without checkpoints and replay, to this claim: results/NAME."""
 
 
 def suite(arguments: Sequence[str]) -> int:
@@ -48,8 +48,9 @@ def suite(arguments: Sequence[str]) -> int:
 
     from amago.envs.registry import single_env
     from amago.envs.settings import EnvSettings
+    from amago.report.claims.export import export
     from amago.report.suites import report_suite
-    from amago.report.sweeps import export, summarise
+    from amago.report.sweeps import summarise
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 

@@ -29,12 +29,13 @@ class SweepOptions:
     root: Path = Path("runs/sweep")
     """Folder of the sweep; sweeps that share one are compared with each other."""
     export: Path | None = None
-    """Also copy the evidence, without checkpoints and replay, to this folder."""
+    """Also copy the runs, without checkpoints and replay, to this claim: results/NAME."""
 
 
 def sweep(arguments: Sequence[str]) -> int:
     options = parse(SweepOptions, gathered("--set", arguments), "amago sweep")
-    from amago.report.sweeps import export, summarise
+    from amago.report.claims.export import export
+    from amago.report.sweeps import summarise
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 

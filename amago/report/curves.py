@@ -14,8 +14,7 @@ from amago.report import panels
 from amago.report.panels import PALETTE, Floats
 from amago.report.runs import Run, label
 
-# Only the functions that draw import matplotlib, which is slow to load, and they use Figure
-# directly, because pyplot keeps global state and looks for a screen.
+# Only the functions that draw import matplotlib, which is slow to load.
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -29,16 +28,18 @@ SUCCESS = "eval/success_rate"
 Curve = tuple[Floats, Floats]
 Groups = Mapping[str, Sequence[Run]]
 Panel = Callable[["Axes", Run], None]
-SweepPanel = Callable[["Axes", str, Groups], None]
+Style = Mapping[str, Any]
+Styles = Mapping[str, Style]
+SweepPanel = Callable[["Axes", str, Groups, Styles], None]
 References = Mapping[str, Sequence[float]]
 
 
 def plot_run(run: Run, path: str | Path, references: References | None = None) -> None:
     """`curves.png` of one run; references (return per tenth) default to those of result.json."""
-    chosen = _panels(run, references or _references([run]))
+    chosen = _panels(run, references or tenths_of_others([run]))
     columns = 2 if len(chosen) == 4 else min(3, len(chosen))
     rows = -(-len(chosen) // columns)
-    figure = _figure(5.0 * columns, 3.6 * rows)
+    figure = new_figure(5.0 * columns, 3.6 * rows)
     grid = figure.add_gridspec(rows, columns)
     for index, draw in enumerate(chosen):
         row, column = divmod(index, columns)
@@ -47,6 +48,9 @@ def plot_run(run: Run, path: str | Path, references: References | None = None) -
         axes = figure.add_subplot(grid[row, column:stop])
         draw(axes, run)
         panels.finish(axes)
+        # Panels of one run share no curves, so each has a legend of its own.
+        if len(axes.get_legend_handles_labels()[1]) > 1:
+            axes.legend(fontsize=8, framealpha=0.85)
     figure.suptitle(f"{run.preset}, seed {run.seed}", fontsize=13, fontweight="bold")
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
@@ -59,19 +63,49 @@ def plot_sweep(groups: Groups, path: str | Path) -> None:
     by_preset: dict[str, dict[str, Sequence[Run]]] = {}
     for group, runs in groups.items():
         by_preset.setdefault(runs[0].preset, {})[group] = runs
-    members = [run for runs in groups.values() for run in runs]
-    drawn: list[SweepPanel] = [_draw_returns]
-    if any(panels.keys(run, SUCCESS) for run in members):
-        drawn.append(_draw_successes)
-    if any(panels.adaptation(run) for run in members):
-        drawn.append(_draw_adaptations)
-    figure = _figure(6.2 * len(drawn), 4.8 * len(by_preset))
-    grid = figure.subplots(len(by_preset), len(drawn), squeeze=False)
-    for row, (preset, preset_groups) in zip(grid, by_preset.items(), strict=True):
-        for axes, draw in zip(row, drawn, strict=True):
-            draw(axes, preset, preset_groups)
-            panels.finish(axes, legend_below=True)
+    drawn = [_sweep_panels(preset_groups) for preset_groups in by_preset.values()]
+    columns = max(map(len, drawn))
+    figure = new_figure(max(7.0, 5.4 * columns), 3.8 * len(by_preset) + 0.22 * len(groups))
+    grid = figure.add_gridspec(len(by_preset), columns)
+    styles = arm_styles(list(groups))
+    for row, (preset, preset_groups) in enumerate(by_preset.items()):
+        for column, draw in enumerate(drawn[row]):
+            axes = figure.add_subplot(grid[row, column])
+            draw(axes, preset, preset_groups, styles)
+            panels.finish(axes)
+    panels.legend_below(figure)
     figure.savefig(path, dpi=DOTS_PER_INCH)
+
+
+def arm_styles(names: Sequence[str]) -> dict[str, Style]:
+    """One colour and line style for each arm, the same in all panels of a figure."""
+    return {
+        name: {
+            "color": PALETTE[index % len(PALETTE)],
+            "linestyle": LINE_STYLES[index // len(PALETTE) % len(LINE_STYLES)],
+        }
+        for index, name in enumerate(names)
+    }
+
+
+def draw_arm(axes: Axes, curves: Sequence[Curve], name: str, style: Style) -> None:
+    """One arm: its seeds thin, their mean thick."""
+    curves = [curve for curve in curves if len(curve[0])]
+    if not curves:
+        return
+    if len(curves) > 1:
+        for steps, values in curves:
+            axes.plot(steps, values, linewidth=0.8, alpha=0.45, **style)
+    # A legend wider than its figure would be cut off.
+    name = textwrap.fill(name, LEGEND_CHARACTERS, break_on_hyphens=False)
+    axes.plot(*mean_curve(curves), linewidth=2.4, label=name, **style)
+
+
+def last_tenths(run: Run) -> Curve:
+    """The adaptation curve at the end of a run."""
+    found = panels.adaptation(run)
+    blocks = found[-1][1] if found else np.zeros(0)
+    return np.arange(1.0, len(blocks) + 1.0), blocks
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
@@ -88,7 +122,7 @@ def _panels(run: Run, references: References) -> list[Panel]:
     chosen: list[Panel] = [panels.draw_return]
     if panels.keys(run, SUCCESS) or panels.keys(run, "rollout/success"):
         chosen.append(panels.draw_success)
-    if panels.adaptation(run):
+    if panels.shows_adaptation(run, references):
         chosen.append(lambda axes, run: panels.draw_adaptation(axes, run, references))
     details: tuple[tuple[str, Panel], ...] = (
         ("loss/", panels.draw_losses),
@@ -98,55 +132,45 @@ def _panels(run: Run, references: References) -> list[Panel]:
     return chosen + [draw for prefix, draw in details if panels.keys(run, prefix)]
 
 
-def _draw_returns(axes: Axes, preset: str, groups: Groups) -> None:
-    _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean"))
+def _sweep_panels(groups: Groups) -> list[SweepPanel]:
+    members = [run for runs in groups.values() for run in runs]
+    drawn: list[SweepPanel] = [_draw_returns]
+    if any(panels.keys(run, SUCCESS) for run in members):
+        drawn.append(_draw_successes)
+    references = tenths_of_others(members)
+    if any(panels.shows_adaptation(run, references) for run in members):
+        drawn.append(_draw_adaptations)
+    return drawn
+
+
+def _draw_returns(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+    _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean"), styles)
     panels.draw_levels(axes, _scores(groups, "return_mean"))
-    title = f"{preset}: evaluation (thick: mean over seeds)"
-    panels.label_steps(axes, title, "return per rollout")
+    panels.label_steps(axes, f"{preset}: evaluation", "return per rollout")
 
 
-def _draw_successes(axes: Axes, preset: str, groups: Groups) -> None:
-    _draw_groups(axes, groups, lambda run: panels.series(run, SUCCESS))
+def _draw_successes(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+    _draw_groups(axes, groups, lambda run: panels.series(run, SUCCESS), styles)
     panels.draw_levels(axes, _scores(groups, "success_rate"))
     axes.set_ylim(-0.03, 1.03)
-    panels.label_steps(axes, f"{preset}: success (thick: mean over seeds)", "share of rollouts")
+    panels.label_steps(axes, f"{preset}: success", "share of rollouts")
 
 
-def _draw_adaptations(axes: Axes, preset: str, groups: Groups) -> None:
-    _draw_groups(axes, groups, _last_tenths)
-    panels.draw_references(axes, _references([run for runs in groups.values() for run in runs]))
-    panels.label_tenths(axes, f"{preset}: adaptation within a rollout, last evaluation")
+def _draw_adaptations(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+    _draw_groups(axes, groups, last_tenths, styles)
+    panels.draw_references(
+        axes, tenths_of_others([run for runs in groups.values() for run in runs])
+    )
+    panels.label_tenths(axes, f"{preset}: adaptation, last evaluation")
 
 
-def _draw_groups(axes: Axes, groups: Groups, curve: Callable[[Run], Curve]) -> None:
-    for index, (group, runs) in enumerate(groups.items()):
-        style = {
-            "color": PALETTE[index % len(PALETTE)],
-            "linestyle": LINE_STYLES[index // len(PALETTE) % len(LINE_STYLES)],
-        }
+def _draw_groups(axes: Axes, groups: Groups, curve: Callable[[Run], Curve], styles: Styles) -> None:
+    for group, runs in groups.items():
         name = f"{label(group)} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
-        # A legend wider than its panel would squeeze the panel to nothing.
-        name = textwrap.fill(name, LEGEND_CHARACTERS, break_on_hyphens=False)
-        _draw_group(axes, [curve(run) for run in runs], name, style)
+        draw_arm(axes, [curve(run) for run in runs], name, styles[group])
 
 
-def _draw_group(axes: Axes, curves: Sequence[Curve], name: str, style: Mapping[str, Any]) -> None:
-    curves = [curve for curve in curves if len(curve[0])]
-    if not curves:
-        return
-    if len(curves) > 1:
-        for steps, values in curves:
-            axes.plot(steps, values, linewidth=0.8, alpha=0.45, **style)
-    axes.plot(*mean_curve(curves), linewidth=2.4, label=name, **style)
-
-
-def _last_tenths(run: Run) -> Curve:
-    found = panels.adaptation(run)
-    blocks = found[-1][1] if found else np.zeros(0)
-    return np.arange(1.0, len(blocks) + 1.0), blocks
-
-
-def _references(runs: Sequence[Run]) -> References:
+def tenths_of_others(runs: Sequence[Run]) -> References:
     """What others earn per tenth, averaged over runs; none when their worlds differ."""
     given = _given(runs, "references")
     shared = [name for name in given[0] if all(lines.get(name) for lines in given)] if given else []
@@ -181,7 +205,8 @@ def _given(runs: Sequence[Run], name: str) -> list[Any]:
     return given if all(other == first for other in others) else []
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure in inches; no pyplot, which keeps global state and looks for a screen."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

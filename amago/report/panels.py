@@ -14,12 +14,14 @@ from amago.report.runs import Run
 # matplotlib takes half a second to import: only the functions that draw may import it.
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours for colour-blind readers, without their yellow, too pale on white."""
 FAINT = "#9DB8CC"
+LEGEND_CHARACTERS_PER_INCH = 12
 TRAINING_RETURN = ("rollout/return_mean", "rollout/return")
 TRAINING_SUCCESS = ("rollout/success_rate", "rollout/success")
 REFERENCE_STYLES = {"oracle": ("#000000", "--"), "random": ("#777777", ":")}
@@ -150,12 +152,19 @@ def adaptation(run: Run) -> list[tuple[str, Floats]]:
 
 def label_steps(axes: Axes, title: str, unit: str) -> None:
     """Title and axes of a curve over training."""
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, ScalarFormatter
 
     axes.set(title=title, xlabel="environment steps", ylabel=unit)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    if axes.get_yscale() == "linear":
+    if isinstance(axes.yaxis.get_major_formatter(), ScalarFormatter):
         axes.ticklabel_format(axis="y", useOffset=False)
+
+
+def label_shares(axes: Axes) -> None:
+    """The y axis in percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
 
 def label_tenths(axes: Axes, title: str) -> None:
@@ -164,16 +173,40 @@ def label_tenths(axes: Axes, title: str) -> None:
     axes.set_xticks(range(1, 11))
 
 
-def finish(axes: Axes, legend_below: bool = False) -> None:
-    """The look that all panels share; long legends go below, where they hide no curve."""
+def finish(axes: Axes) -> None:
+    """The look that all panels share."""
     axes.grid(True, color="#DDDDDD", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.title.set_fontsize(11)
-    names = axes.get_legend_handles_labels()[1]
-    if names and legend_below:
-        columns = 2 if max(len(name.partition("\n")[0]) for name in names) < 36 else 1
-        axes.legend(fontsize=9, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14),
-                    ncols=columns)  # fmt: skip
-    elif names:
-        axes.legend(fontsize=8, framealpha=0.85)
+
+
+def legend_below(figure: Figure) -> None:
+    """One legend for all panels of a figure, below them, where it hides no curve."""
+    named: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(name, handle)
+    if not named:
+        return
+    # What was learned first, what it is compared with last.
+    named = dict(sorted(named.items(), key=lambda item: item[0] in REFERENCE_STYLES))
+    widest = max(len(line) for name in named for line in name.split("\n"))
+    columns = int(figure.get_figwidth() * LEGEND_CHARACTERS_PER_INCH / (widest + 6))
+    figure.legend(
+        list(named.values()), list(named), loc="outside lower center", fontsize=9, frameon=False,
+        ncols=max(1, min(columns, len(named))),
+    )  # fmt: skip
+
+
+def shows_adaptation(run: Run, references: Mapping[str, Sequence[float]]) -> bool:
+    """Whether the tenths of a rollout say how well the agent adapts.
+
+    They do where a rollout has several trials, or where the oracle earns in every tenth;
+    elsewhere they show only when the task pays.
+    """
+    if not adaptation(run):
+        return False
+    several_trials = ((run.config.get("env") or {}).get("trials") or 1) > 1
+    oracle = references.get("oracle")
+    return several_trials or (bool(oracle) and all(earned > 0 for earned in oracle or ()))

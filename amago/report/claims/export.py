@@ -1,0 +1,80 @@
+"""From the runs of a sweep to a claim: the small evidence that belongs into git."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from amago.report.claims.claim import CLAIM_FILE, read_claim
+from amago.report.claims.pages import write_claim
+from amago.report.runs import EVALUATIONS, Run, find_runs, label
+from amago.report.sweeps import thin, write_csv
+
+EVALUATION_COLUMNS = (
+    "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",
+    "eval/success_rate", "eval/episodes", "eval/return_per_block",
+    "loss/critic", "policy/entropy", "grad/norm",
+)  # fmt: skip
+DRAFT = "Not written yet."
+
+
+def export(root: str | Path, claim: str | Path, command: str | None = None) -> Path:
+    """Copy the runs of a sweep, without checkpoints and replay, into the folder of a claim.
+
+    A new claim gets a claim.toml to be completed by hand; an old one gets the arms that it lacks.
+    """
+    source, target = Path(root), Path(claim)
+    groups = find_runs(source)
+    recorded = source / "command.txt"
+    if command is None and not recorded.is_file():
+        raise ValueError(
+            f"expected the command of this sweep in {recorded}, found no such file; "
+            "pass it as `command`, so that others can repeat the runs"
+        )
+    text = recorded.read_text(encoding="utf-8") if command is None else command
+    target.mkdir(parents=True, exist_ok=True)
+    for group, runs in groups.items():
+        for run in runs:
+            _copy_run(run, target / "data" / group / run.path.name)
+    _write_claim_file(target, groups, text)
+    write_claim(read_claim(target))
+    return target
+
+
+def _copy_run(run: Run, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(run.path / "config.json", target / "config.json")
+    if run.result is not None:
+        shutil.copyfile(run.path / "result.json", target / "result.json")
+    write_csv(target / EVALUATIONS, EVALUATION_COLUMNS, thin(run.evaluations))
+
+
+def _write_claim_file(target: Path, groups: Mapping[str, Sequence[Run]], command: str) -> None:
+    path = target / CLAIM_FILE
+    written = path.read_text(encoding="utf-8") if path.is_file() else _draft(groups, command)
+    several = len({runs[0].preset for runs in groups.values()}) > 1
+    for group, runs in groups.items():
+        if f"folder = {json.dumps(group)}" not in written:
+            task = f"task = {json.dumps(runs[0].preset)}\n" if several else ""
+            written += f"\n[[arms]]\nname = {json.dumps(label(group))}\n{task}"
+            written += f"folder = {json.dumps(group)}\n"
+    path.write_text(written, encoding="utf-8")
+
+
+def _draft(groups: Mapping[str, Sequence[Run]], command: str) -> str:
+    rates = [
+        row.get("eval/success_rate") for runs in groups.values() for row in runs[0].evaluations
+    ]
+    metric = "return" if not rates or None in rates else "success"
+    return "\n".join(
+        (
+            f"question = {json.dumps(DRAFT)}",
+            f"answer = {json.dumps(DRAFT)}",
+            f'metric = "{metric}"',
+            f'measure = "{metric}"',
+            f"command = '''\n{command.strip()}\n'''",
+            f"caveats = [{json.dumps(DRAFT)}]\n",
+        )
+    )

@@ -1,0 +1,135 @@
+"""Every kind of picture: all text lies inside of it, and no two texts overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from test_goals_helpers import record_script
+from test_report_helpers import write_run
+
+from amago.goals import GoalSpec
+from amago.replay.describe import GoalChoice
+from amago.replay.relabel import Choice, relabeled
+from amago.report.attention import plot_attention
+from amago.report.claims.claim import find_claims
+from amago.report.claims.picture import plot_claim
+from amago.report.curves import plot_run, plot_sweep
+from amago.report.relabeling import plot_choices, plot_relabel
+from amago.report.runs import find_runs, read_run
+from amago.report.suites import plot_suite, suite_rows
+
+matplotlib.use("Agg")
+RESULTS = Path(__file__).parents[1] / "results"
+CLAIMS = [claim for claim in find_claims(RESULTS) if claim.arms]
+SLACK = 1.0
+"""Pixels that anti-aliasing may take."""
+
+Drawn = list[tuple[str, Bbox]]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Figure, Drawn]]]:
+    """The last figure that was saved, and the texts that are really drawn on it."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    monkeypatch.setattr("amago.report.claims.picture._save_small", lambda f, _: figures.append(f))
+
+    def read() -> tuple[Figure, Drawn]:
+        canvas, texts = FigureCanvasAgg(figures[-1]), []
+        draw = Text.draw
+
+        def record(text: Text, renderer: object, *args: object, **kwargs: object) -> None:
+            draw(text, renderer, *args, **kwargs)  # type: ignore[arg-type]
+            if text.get_text().strip() and text.get_visible():
+                texts.append((text.get_text(), text.get_window_extent(renderer)))  # type: ignore[arg-type]
+
+        canvas.draw()  # the layout settles at the first drawing
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Text, "draw", record)
+            canvas.draw()
+        return figures[-1], texts
+
+    yield read
+
+
+def _assert_readable(figure: Figure, texts: Drawn) -> None:
+    assert len(texts) > 5
+    width, height = figure.bbox.width, figure.bbox.height
+    for text, box in texts:
+        inside = box.x0 > -SLACK and box.y0 > -SLACK
+        inside = inside and box.x1 < width + SLACK and box.y1 < height + SLACK
+        assert inside, f"{text!r} is cut off: {box} in {width}×{height}"
+    for (one, first), (other, second) in combinations(texts, 2):
+        common = Bbox.intersection(first, second)
+        apart = common is None or min(common.width, common.height) <= SLACK
+        assert apart, f"{one!r} and {other!r} overlap"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_the_picture_of_a_claim_is_readable_and_has_one_legend(claim, drawn) -> None:  # type: ignore[no-untyped-def]
+    plot_claim(claim, "unused.png")
+    figure, texts = drawn()
+    _assert_readable(figure, texts)
+    assert len(figure.legends) == 1 and all(axes.get_legend() is None for axes in figure.axes)
+
+
+@pytest.mark.parametrize("settings", [0, 3, 7])
+def test_the_picture_of_a_sweep_is_readable(settings: int, tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]
+    for seed in (0, 1):
+        write_run(tmp_path / "dark-key-to-door" / f"seed-{seed}", seed=seed)
+    long = "".join(f"__stage.setting_{index}=1" for index in range(settings))
+    write_run(tmp_path / f"wind{long}" / "seed-0", preset="wind", success=False)
+    plot_sweep(find_runs(tmp_path), tmp_path / "summary.png")
+    _assert_readable(*drawn())
+
+
+@pytest.mark.parametrize("success", [True, False])
+def test_the_picture_of_a_run_is_readable(success: bool, tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]
+    plot_run(read_run(write_run(tmp_path / "run", success=success)), tmp_path / "curves.png")
+    _assert_readable(*drawn())
+
+
+def test_the_picture_of_a_suite_is_readable(tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]
+    for name in ("RepeatPreviousEasy", "PositionOnlyCartPoleHard", "MultiarmedBanditMedium"):
+        for memory in ("", "__memory=gru"):
+            folder = tmp_path / f"popgym__env.id={name}{memory}" / "seed-0"
+            write_run(folder, preset="popgym", level=0.5)
+    plot_suite(suite_rows(find_runs(tmp_path)), tmp_path / "suite.png")
+    _assert_readable(*drawn())
+
+
+def test_the_picture_of_attention_is_readable(tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]
+    weights = np.tril(np.ones((4, 30, 30))) / 30
+    plot_attention([weights, weights], [np.ones(4), np.ones(4)], tmp_path / "attention.png")
+    _assert_readable(*drawn())
+
+
+def test_the_pictures_of_relabeling_are_readable(tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]
+    letters = GoalSpec(3, 1, "token", vocabulary=("", *"abcdefghij"))
+    script = [[], *([[ord(c) - 96] for c in row] for row in ("c", "a", "", "b", "d", ""))]
+    before = record_script(letters, script, "a, j")
+    choice = Choice(np.array([4]), letters.read("b"))
+    after = relabeled(before, letters.read("a, b"))
+    plot_relabel(before, after, letters, tmp_path / "relabel.png", choice)
+    _assert_readable(*drawn())
+    plot_choices([GoalChoice("a", 2, 0.3, 0.1), GoalChoice("b", 900, 0.1, 0.2)], tmp_path / "x.png")
+    _assert_readable(*drawn())
+
+
+def test_text_that_is_cut_off_or_overlaps_is_found(drawn) -> None:  # type: ignore[no-untyped-def]
+    for x, y in ((0.5, 0.5), (0.97, 0.2)):
+        figure = Figure(figsize=(4, 3))
+        for place in ((0.1, 0.9), (0.5, 0.9), (0.1, 0.1), (0.5, 0.1), (0.45, 0.5), (x, y)):
+            figure.text(*place, "some words")
+        figure.savefig("unused.png")
+        with pytest.raises(AssertionError, match="overlap" if x == 0.5 else "cut off"):
+            _assert_readable(*drawn())
