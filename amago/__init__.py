@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from amago.config import Config
-from amago.presets import preset
+from amago.config import Config, override
+from amago.envs.catalogue import preset
 
 if TYPE_CHECKING:
     from amago.api import check_env, evaluate, load, resume, train
 
 __version__ = "0.1.0"
-__all__ = ["Config", "check_env", "evaluate", "load", "preset", "resume", "train"]
+__all__ = ["Config", "check_env", "evaluate", "load", "override", "preset", "resume", "train"]
 
 
 def __getattr__(name: str) -> Any:

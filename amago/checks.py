@@ -1,7 +1,9 @@
-"""Checks that settings make of themselves; their errors name the flag."""
+"""Checks that settings make of themselves, and hints for names that nobody knows."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -16,3 +18,9 @@ def at_least(minimum: float, settings: Any, section: str, *names: str) -> None:
 def flag(section: str, name: str) -> str:
     """A setting as the command line spells it."""
     return f"--{section}.{name.replace('_', '-')}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The closest known names as a question, for the middle of an error; empty if none is close."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}? " if close else ""

@@ -6,10 +6,12 @@ import ast
 import dataclasses
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from amago.agent.settings import AgentSettings, OptimSettings
+from amago.checks import did_you_mean
 from amago.envs.settings import EnvSettings
 from amago.nets.settings import (
     EncoderSettings,
@@ -64,18 +66,34 @@ def from_dict(values: dict[str, Any]) -> Config:
     return config
 
 
-def override(config: Config, assignments: dict[str, Any]) -> Config:
-    """A copy with dotted settings replaced: {"optim.learning_rate": 1e-3}."""
+def override(config: Config, changes: Mapping[str, Any]) -> Config:
+    """A copy with dotted settings replaced: {"optim.learning_rate": 1e-3}.
+
+    `env.kwargs.NAME` sets one argument of the environment and keeps the others.
+    """
     values = to_dict(config)
-    for path, value in assignments.items():
+    for path, value in changes.items():
         *parents, name = path.replace("-", "_").split(".")
         node = values
         for parent in parents:
             node = node.get(parent, {}) if isinstance(node, dict) else {}
-        if not isinstance(node, dict) or name not in node:
-            raise ValueError(f"no setting is called {path!r}; `amago presets NAME` lists them all")
+        is_argument = parents == ["env", "kwargs"]
+        if not isinstance(node, dict) or not (name in node or is_argument):
+            hint = did_you_mean(path.replace("-", "_"), dotted(config))
+            raise ValueError(
+                f"no setting is called {path!r}; {hint}`amago presets NAME` lists them all"
+            )
         node[name] = value
     return from_dict(values)
+
+
+def dotted(settings: Any, prefix: str = "") -> dict[str, Any]:
+    """All settings by their dotted names, as `override` takes them."""
+    found: dict[str, Any] = {}
+    for item in dataclasses.fields(settings):
+        value, name = getattr(settings, item.name), prefix + item.name
+        found |= dotted(value, f"{name}.") if dataclasses.is_dataclass(value) else {name: value}
+    return found
 
 
 def _build(cls: type, values: dict[str, Any], where: str) -> Any:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+BARE_KEY = "observation"
+"""The key of an observation that is one array rather than a dictionary."""
 ACTION_MASK = "action_mask"
 """The observation key whose array says which actions are allowed."""
 

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from amago.envs.domains.dark_key_to_door import DarkKeyDoor
+from amago.envs.domains.dark_key_to_door import DarkKeyToDoor
 from amago.envs.domains.pixel_recall import PixelRecall
 from amago.envs.native import NativeVector
 from amago.envs.tasks.base import Task
@@ -44,7 +44,7 @@ def rendered(side: int) -> Array:
         rows, columns = (np.arange(side) * size // side for size in image.shape[:2])
         return np.ascontiguousarray(image[rows][:, columns])
 
-    return played(DarkKeyDoor(), frame)
+    return played(DarkKeyToDoor(), frame)
 
 
 def scrolling(side: int) -> Array:

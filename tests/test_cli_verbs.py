@@ -19,7 +19,7 @@ from test_run_helpers import command, flags, lines, no_plots, tiny
 import amago
 from amago import api
 from amago.cli import VERBS, main
-from amago.presets import PRESETS
+from amago.envs.catalogue import PRESETS
 from amago.presets.ablations import ABLATIONS
 
 DKD = "dark-key-to-door"

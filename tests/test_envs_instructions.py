@@ -205,7 +205,7 @@ def test_mistakes_of_a_goal_environment_say_what_to_do():
         Trials(make_runner(), trials=2)
     with pytest.raises(ValueError, match="one in a rollout"):
         make_vector(EnvSettings(id=RUNNER.id, trials=2), seed=0, num_lanes=1)
-    with pytest.raises(ValueError, match="DarkKeyDoor follows no instructions"):
+    with pytest.raises(ValueError, match="DarkKeyToDoor follows no instructions"):
         gym.make("amago/DarkKeyToDoor-v0").reset(options={"instruction": "1"})
     env = scripted_env(LETTERS, [[], [[9]], []], "a")
     env.reset()

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from amago.envs.domains.dark_key_to_door import DarkKeyDoor
+from amago.envs.catalogue import TASKS
+from amago.envs.domains.dark_key_to_door import DarkKeyToDoor
 from amago.envs.domains.t_maze import TMaze
 from amago.envs.domains.wind import Wind
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.task_env import TASKS
 from amago.envs.vector import NativeVector
 
 LANES = 6
@@ -128,7 +128,7 @@ def test_dark_key_to_door_equals_its_reference_in_random_play(grid, limit, horiz
         lambda task, lane: np.stack([task.start[lane], task.key[lane], task.door[lane]]),
     )
     rollouts, firsts = 0, 0
-    for world, rows in play(DarkKeyDoor(grid, limit, horizon), 600, policy):
+    for world, rows in play(DarkKeyToDoor(grid, limit, horizon), 600, policy):
         actions = [int(action) for action, _, _ in rows]
         want = list(reference_key_door(grid, limit, horizon, world, actions))
         assert len(rows) == horizon
@@ -143,7 +143,7 @@ def test_dark_key_to_door_equals_its_reference_in_random_play(grid, limit, horiz
 
 
 def test_key_under_the_start_pays_when_a_step_ends_there_and_a_shared_cell_pays_twice():
-    task = DarkKeyDoor(grid=3, trial_limit=10, horizon=50)
+    task = DarkKeyToDoor(grid=3, trial_limit=10, horizon=50)
     task.allocate(2)
     task.reset_lanes(np.arange(2), np.arange(2))
     task.start[:], task.position[:] = 1, 1
@@ -155,7 +155,7 @@ def test_key_under_the_start_pays_when_a_step_ends_there_and_a_shared_cell_pays_
 
 
 def test_success_in_the_dark_room_means_one_solved_trial_and_lasts_to_the_end():
-    vector = NativeVector(DarkKeyDoor(grid=2, trial_limit=6, horizon=12), 64, seed=0)
+    vector = NativeVector(DarkKeyToDoor(grid=2, trial_limit=6, horizon=12), 64, seed=0)
     vector.reset()
     rng, solved = np.random.default_rng(0), np.zeros(64, bool)
     had_key = np.zeros(64, bool)
@@ -266,7 +266,7 @@ def test_wind_frames_follow_the_point():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: TMaze(0), lambda: DarkKeyDoor(grid=0), lambda: Wind(horizon=-1)]
+    "make", [lambda: TMaze(0), lambda: DarkKeyToDoor(grid=0), lambda: Wind(horizon=-1)]
 )
 def test_worlds_of_no_size_are_refused(make):
     with pytest.raises(ValueError, match="to be at least 1, got"):

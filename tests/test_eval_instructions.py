@@ -14,13 +14,13 @@ from test_run_helpers import command, tiny
 
 import amago
 from amago.config import override
+from amago.envs.catalogue import preset
 from amago.envs.domains.crafter.goals import TABLE_GOALS
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.evaluation import film as video
 from amago.evaluation.film import captioned, instruction_lines, record_video, same_size
 from amago.evaluation.play import evaluate_instructions
-from amago.presets import preset
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.catalogue import make_task
 from amago.envs.domains.package_delivery import PackageDelivery
 from amago.envs.in_process import InProcessVector
 from amago.envs.instructions import FollowInstructions
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.task_env import make_task
 from amago.envs.tasks.goal_task import GoalTask
 from amago.goals import GoalSpec
 from amago.rollout.driver import drive

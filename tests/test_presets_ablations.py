@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from amago.cli.train import train_options
-from amago.config import to_dict
-from amago.presets import preset
+from amago.config import dotted
+from amago.envs.catalogue import preset
 from amago.presets.ablations import ABLATIONS, ablate
 
 NAMED = {
@@ -52,16 +52,6 @@ NAMED = {
 }
 
 
-def flat(tree: dict, prefix: str = "") -> dict:
-    rows: dict = {}
-    for name, value in tree.items():
-        if isinstance(value, dict) and name != "kwargs":
-            rows |= flat(value, f"{prefix}{name}.")
-        else:
-            rows[prefix + name] = value
-    return rows
-
-
 def test_every_ablation_is_tested() -> None:
     assert set(NAMED) == set(ABLATIONS)
 
@@ -69,7 +59,7 @@ def test_every_ablation_is_tested() -> None:
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_an_ablation_changes_what_it_names_and_nothing_else(name: str) -> None:
     base = preset("package-delivery/paper")
-    before, after = flat(to_dict(base)), flat(to_dict(ablate(base, [name])))
+    before, after = dotted(base), dotted(ablate(base, [name]))
     changed = {key: after[key] for key in after if after[key] != before[key]}
     wanted = {key: value for key, value in NAMED[name].items() if before[key] != value}
     assert changed == wanted

@@ -20,7 +20,7 @@ import amago
 from amago import api
 from amago.cli import main
 from amago.config import Config, override
-from amago.envs.task_env import TASKS, task_arguments
+from amago.envs.catalogue import TASKS, task_arguments
 from amago.training import checkpoint
 from amago.training.view import Silent
 

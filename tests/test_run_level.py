@@ -15,7 +15,7 @@ from test_run_helpers import differing, evidence, lines, tiny
 
 from amago import api
 from amago.agent.learner import Learner
-from amago.presets import PRESETS, preset
+from amago.envs.catalogue import PRESETS, preset
 from amago.training import checkpoint
 from amago.training.loop import Clock
 

@@ -11,7 +11,7 @@ from test_run_helpers import command, evidence, flags, in_another_process, no_pl
 
 from amago import api
 from amago.config import Config, override
-from amago.presets import preset
+from amago.envs.catalogue import preset
 from amago.training import checkpoint
 from amago.training.run import create
 

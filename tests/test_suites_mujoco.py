@@ -17,8 +17,8 @@ from gymnasium.utils.env_checker import check_env
 from test_run_helpers import command, tiny
 
 import amago
-from amago.envs.domains.half_cheetah_velocity import HalfCheetahVelocity
-from amago.envs.domains.metaworld import MetaWorldML1, full_name
+from amago.envs.domains.half_cheetah_velocity.env import HalfCheetahVelocity
+from amago.envs.domains.metaworld.env import MetaWorldML1, full_name
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 

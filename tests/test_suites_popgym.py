@@ -13,19 +13,13 @@ from gymnasium.utils.env_checker import check_env
 from test_run_helpers import tiny
 
 from amago import api
-from amago.envs.domains.catalogue import (
-    POPGYM_ALL_IDS,
-    POPGYM_FAMILIES,
-    POPGYM_IDS,
-    POPGYM_NAVIGATION,
-    POPGYM_PAPER_IDS,
-    full_id,
-)
-from amago.envs.domains.popgym import PopGym
+from amago.envs.catalogue import full_id
+from amago.envs.domains.popgym import ALL_IDS, IDS, PAPER_IDS
+from amago.envs.domains.popgym.env import PopGym
 from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
 
-HARD = [name for name in POPGYM_ALL_IDS if name.endswith("Hard")]
+HARD = [name for name in ALL_IDS if name.endswith("Hard")]
 HORIZONS = {
     "AutoencodeEasy": 103, "RepeatPreviousEasy": 51, "RepeatPreviousHard": 155,
     "RepeatFirstMedium": 415, "CountRecallHard": 207, "PositionOnlyCartPoleMedium": 400,
@@ -64,7 +58,7 @@ def at_random(seed: int = 0) -> Any:
 
 
 def test_there_are_42_ids_48_with_navigation_and_39_of_the_paper():
-    assert (len(POPGYM_IDS), len(POPGYM_ALL_IDS), len(POPGYM_PAPER_IDS)) == (42, 48, 39)
+    assert (len(IDS), len(ALL_IDS), len(PAPER_IDS)) == (42, 48, 39)
     assert (
         full_id("CountRecallEasy")
         == "popgym/CountRecallEasy"
@@ -74,7 +68,7 @@ def test_there_are_42_ids_48_with_navigation_and_39_of_the_paper():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", POPGYM_ALL_IDS)
+@pytest.mark.parametrize("name", ALL_IDS)
 def test_every_environment_passes_gymnasiums_own_check(name):
     check_env(env_of(name), skip_render_check=True)
 
@@ -197,14 +191,14 @@ def train_two_updates(name: str, steps: int, folder: Any) -> None:
     assert result["updates"] == 2 and np.isfinite(result["return_mean"])
 
 
-@pytest.mark.parametrize("family", (*POPGYM_FAMILIES, *POPGYM_NAVIGATION))
+@pytest.mark.parametrize("family", [name.removeprefix("popgym/")[:-4] for name in HARD])
 def test_one_environment_of_each_family_trains_two_small_updates(family, tmp_path, monkeypatch):
     monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
     train_two_updates(f"{family}Easy", 8, tmp_path / "run")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", POPGYM_ALL_IDS)
+@pytest.mark.parametrize("name", ALL_IDS)
 def test_every_environment_trains_two_small_updates(name, tmp_path, monkeypatch):
     monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
     train_two_updates(name, 60, tmp_path / "run")

@@ -16,8 +16,8 @@ from amago.bench.conditions import Bench
 from amago.bench.results import Result, rate
 from amago.bench.timing import interleave
 from amago.config import Config
+from amago.envs.catalogue import preset
 from amago.envs.registry import make_vector
-from amago.presets import preset
 from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.settings import RelabelSettings

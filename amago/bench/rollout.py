@@ -19,8 +19,8 @@ from amago.bench.plain.policy import PlainPolicy
 from amago.bench.results import Result, Target, rate
 from amago.bench.timing import interleave
 from amago.config import Config, override
+from amago.envs.catalogue import preset
 from amago.envs.registry import make_vector
-from amago.presets import preset
 from amago.replay.store import TrajectoryStore
 from amago.rollout.collect import collect
 from amago.rollout.exploration import Exploration

@@ -16,8 +16,8 @@ from amago.agent.learner import Learner
 from amago.agent.policy import rows_of
 from amago.check.environment import EnvReport, Problem, examine
 from amago.config import Config, override
+from amago.envs.catalogue import preset
 from amago.envs.in_process import Env, InProcessVector
-from amago.presets import preset
 from amago.replay.codec import decode, encode
 from amago.replay.collate import collate
 from amago.replay.window import cut
@@ -75,7 +75,7 @@ def command(launch: str, settings: dict[str, Any]) -> str:
         return " ".join([launch, *flags])
     # The arguments of gymnasium.make are for ids; whoever makes the environment wraps it.
     changes = {key: value for key, value in settings.items() if not key.startswith("env.kwargs.")}
-    return f"amago.train(amago.config.override(amago.preset('gym'), {changes}), {launch})"
+    return f"amago.train(amago.override(amago.preset('gym'), {changes}), {launch})"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
-from amago.presets import PRESETS
+from amago.envs.catalogue import PRESETS
 
 VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),

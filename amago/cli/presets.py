@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tyro
 
 from amago.cli.parsing import parse
-from amago.presets import PRESETS, find
+from amago.config import dotted
+from amago.envs.catalogue import PRESETS, find_preset
 from amago.presets.ablations import ABLATIONS
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def presets(arguments: Sequence[str]) -> int:
             table.add_row(name, item.summary)
         console.print(table)
         return 0
-    item = find(options.name)
+    item = find_preset(options.name)
     console.print(f"[bold]{options.name}[/]: {item.summary}", highlight=False)
-    for path, value in _flat(dataclasses.asdict(item.make())):
+    for path, value in dotted(item.config).items():
         console.print(f"  {path} = {value!r}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
@@ -70,11 +70,3 @@ def _ablations(width: int) -> Table:
         changes = (f"{k} {v}" if len(k) + 1 + len(v) <= room else f"{k}\n  {v}" for k, v in lines)
         table.add_row(name, item.summary, "\n".join(changes))
     return table
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
-    for name, value in tree.items():
-        nested = isinstance(value, dict) and name != "kwargs"
-        rows += _flat(value, f"{prefix}{name}.") if nested else [(prefix + name, value)]
-    return rows

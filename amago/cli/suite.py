@@ -77,15 +77,15 @@ def suite(arguments: Sequence[str]) -> int:
 
 def choose(patterns: Sequence[str]) -> list[str]:
     """Short names of the environments that patterns mean, in the order of the suite."""
-    from amago.envs.domains.catalogue import POPGYM_ALL_IDS, POPGYM_IDS, POPGYM_PAPER_IDS
+    from amago.envs.domains.popgym import ALL_IDS, IDS, PAPER_IDS
 
-    every = [name.removeprefix("popgym/") for name in POPGYM_ALL_IDS]
-    default = [name.removeprefix("popgym/") for name in POPGYM_IDS]
+    every = [name.removeprefix("popgym/") for name in ALL_IDS]
+    default = [name.removeprefix("popgym/") for name in IDS]
     chosen: set[str] = set()
     for pattern in patterns:
         pattern = pattern.removeprefix("popgym/")
         if pattern == "paper":
-            found = [name.removeprefix("popgym/") for name in POPGYM_PAPER_IDS]
+            found = [name.removeprefix("popgym/") for name in PAPER_IDS]
         else:
             # Navigation is asked for by name only.
             found = [name for name in every if fnmatch.fnmatchcase(name, pattern)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from amago.cli.evaluations import report
 from amago.cli.parsing import parse, values_of
 from amago.config import Config, literal, override
-from amago.presets import preset
+from amago.envs.catalogue import preset
 from amago.presets.ablations import ablate
 
 DEFAULT_PRESET = "dark-key-to-door"
@@ -31,9 +31,12 @@ class TrainOptions:
     """Short for --run.epochs."""
     threads: int | None = None
     """Short for --run.threads."""
+    size: str | None = None
+    """Widths of all networks: tiny, small, medium, or paper (the domain's column of Table 3).
+    Flags for single widths override it."""
     ablate: tuple[str, ...] = ()
-    """Ablations of the paper, of which other flags may take something back; `amago presets
-    --ablations` lists them."""
+    """Ablations of the paper; explicit flags override them. `amago presets --ablations` lists
+    them."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,10 @@ def train(arguments: Sequence[str]) -> int:
 def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
     """The preset with its ablations, then its overrides; `--env.kwargs.NAME VALUE` may name any
     argument."""
-    config = ablate(preset(name), values_of("--ablate", arguments))
-    kwargs, rest = dict(config.env.kwargs), []
+    size = values_of("--size", arguments)[-1:]
+    config = ablate(preset(name, *size), values_of("--ablate", arguments))
+    kwargs: dict[str, Any] = {}
+    rest = []
     remaining = iter(arguments)
     for argument in remaining:
         key, equals, value = argument.partition("=")
@@ -74,8 +79,8 @@ def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
             rest.append(argument)
             continue
         value = value if equals else next(remaining, "")
-        kwargs[key.removeprefix("--env.kwargs.").replace("-", "_")] = literal(value)
-    config = override(config, {"env.kwargs": kwargs})
+        kwargs[key.removeprefix("--")] = literal(value)
+    config = override(config, kwargs)
     options: TrainOptions = parse(TrainOptions, rest, f"amago train {name}", TrainOptions(config))
     return options
 

@@ -14,10 +14,10 @@ from amago.config import from_dict
 from amago.datasets.episodes import Importer
 from amago.datasets.npz import read_npz
 from amago.envs.registry import MakeEnv, single_env
-from amago.envs.spaces import BARE_KEY, ActionConverter, ObsConverter
+from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
 from amago.training.run import Custom, read_header, restore
-from amago.types import EnvSpec, Trajectory
+from amago.types import BARE_KEY, EnvSpec, Trajectory
 
 
 def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from amago.datasets.episodes import OBS, Importer
-from amago.envs.spaces import BARE_KEY
-from amago.types import Array, Trajectory
+from amago.types import BARE_KEY, Array, Trajectory
 
 
 def read_npz(path: Path, importer: Importer) -> Iterator[Trajectory]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable
@@ -15,13 +14,13 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import load_env_creator
 
-from amago.envs.domains.catalogue import ENTRY_POINTS, full_id
+from amago.checks import did_you_mean
+from amago.envs.catalogue import ENTRY_POINTS, TASKS, full_id, make_task
 from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
-from amago.envs.task_env import TASKS, make_task
 from amago.envs.trials import Trials
 from amago.envs.worker_process import Factory
 from amago.envs.workers import WorkerVector
@@ -31,18 +30,13 @@ MakeEnv = Callable[[], Env]
 TIME_LIMIT = "max_episode_steps"
 """An argument of gymnasium.make itself."""
 
-# Their horizon is the end of a rollout, not of one trial of it.
-_ROLLOUT_HORIZON = frozenset(
-    {"amago/DarkKeyToDoor-v0", "amago/PackageDelivery-v0", "amago/MazeRunner-v0"}
-)
-
 
 def register() -> None:
-    """Make the native tasks and the suites known to Gymnasium; the suites import late."""
+    """Make the environments of all domains known to Gymnasium."""
     native = {name: ("amago.envs.task_env:TaskEnv", {"task_id": name}) for name in TASKS}
     for name, (entry_point, kwargs) in (native | ENTRY_POINTS).items():
         if name not in gym.registry:
-            gym.register(name, entry_point, kwargs=kwargs, order_enforce=name in TASKS)
+            gym.register(name, entry_point, kwargs=dict(kwargs), order_enforce=name in TASKS)
 
 
 def make_vector(
@@ -142,7 +136,7 @@ def _native_kwargs(settings: EnvSettings) -> dict[str, Any] | None:
         return None
     if settings.horizon is None:
         return dict(settings.kwargs)
-    if settings.id in _ROLLOUT_HORIZON and settings.horizon_is_terminal:
+    if TASKS[settings.id][0].horizon_ends_rollout and settings.horizon_is_terminal:
         return {**settings.kwargs, "horizon": settings.horizon}
     return None
 
@@ -201,11 +195,10 @@ def _find_spec(env_id: str) -> GymSpec:
             "install it, or correct the part before the colon"
         ) from error
     except gym.error.Error as error:
-        close = difflib.get_close_matches(name, list(gym.registry), n=4, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}? " if close else ""
         raise ValueError(
-            f"no environment is called {name!r}; {hint}An environment of another package is "
-            "written module:Name-v0, where importing the module registers the name"
+            f"no environment is called {name!r}; {did_you_mean(name, gym.registry)}"
+            "An environment of another package is written module:Name-v0, where importing the "
+            "module registers the name"
         ) from error
 
 

@@ -9,10 +9,7 @@ import numpy as np
 from gymnasium import Space, spaces
 
 from amago.envs.leaves import Leaf, leaf_of, walk
-from amago.types import ACTION_MASK, ActionSpec, Array, ObsSpec
-
-BARE_KEY = "observation"
-"""The key of an observation that is one array rather than a dictionary."""
+from amago.types import ACTION_MASK, BARE_KEY, ActionSpec, Array, ObsSpec
 
 
 class ObsConverter:

@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from amago.envs.domains.bit_recall import BitRecall
-from amago.envs.domains.dark_key_to_door import DarkKeyDoor
-from amago.envs.domains.masked_recall import MaskedRecall
-from amago.envs.domains.maze_runner.task import MazeRunner
-from amago.envs.domains.package_delivery import PackageDelivery
-from amago.envs.domains.pixel_recall import PixelRecall
-from amago.envs.domains.t_maze import TMaze
-from amago.envs.domains.wind import Wind
+from amago.envs.catalogue import make_task
 from amago.envs.instructions import INSTRUCTION, report
-from amago.envs.spaces import BARE_KEY
-from amago.envs.tasks.base import Task
 from amago.envs.tasks.goal_task import GoalTask
-from amago.types import Array
-
-TASKS: dict[str, tuple[type[Task], dict[str, Any]]] = {
-    "amago/TMaze-v0": (TMaze, {}),
-    "amago/ActiveTMaze-v0": (TMaze, {"active": True}),
-    "amago/DarkKeyToDoor-v0": (DarkKeyDoor, {}),
-    "amago/Wind-v0": (Wind, {}),
-    "amago/PackageDelivery-v0": (PackageDelivery, {}),
-    "amago/MazeRunner-v0": (MazeRunner, {}),
-    "amago/MaskedRecall-v0": (MaskedRecall, {}),
-    "amago/BitRecall-v0": (BitRecall, {}),
-    "amago/PixelRecall-v0": (PixelRecall, {}),
-}
-"""Class and fixed arguments of every native task."""
-
-
-def task_arguments(task_id: str) -> tuple[str, ...]:
-    """The arguments that a native task leaves open."""
-    cls, fixed = TASKS[task_id]
-    return tuple(name for name in inspect.signature(cls).parameters if name not in fixed)
-
-
-def make_task(task_id: str, **kwargs: Any) -> Task:
-    """A native task by its Gymnasium id."""
-    unknown = sorted(set(kwargs) - set(task_arguments(task_id)))
-    if unknown:
-        raise ValueError(
-            f"{task_id} has no argument {', '.join(map(repr, unknown))}; "
-            f"it accepts {', '.join(task_arguments(task_id))}"
-        )
-    cls, fixed = TASKS[task_id]
-    return cls(**fixed, **kwargs)
+from amago.types import BARE_KEY, Array
 
 
 class TaskEnv(gym.Env[Any, Any]):

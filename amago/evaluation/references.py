@@ -6,35 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from amago.envs.domains.dark_key_to_door import DarkKeyDoor
+from amago.envs.catalogue import TASKS, make_task, task_arguments
 from amago.envs.settings import EnvSettings
-from amago.envs.task_env import TASKS, make_task, task_arguments
-from amago.envs.tasks.base import Task
+from amago.envs.tasks.base import BestPlay, Task
 from amago.envs.tasks.goal_task import GoalTask
-from amago.envs.tasks.oracle import goal_steps, oracle_return_per_block
-from amago.types import Array
 
-NUM_WORLDS = 10_000
-NUM_INSTRUCTIONS = 500
+NUM_WORLDS = 500
 
 
 def oracle_blocks(settings: EnvSettings, num_blocks: int = 10) -> list[float] | None:
     """Mean return of the oracle in each tenth of the horizon; None where there is no oracle."""
     task = _task(settings)
-    if task is None:
+    best = None if task is None else _best_play(task)
+    if best is None:
         return None
-    if "TMaze" in settings.id:
-        return [0.0] * (num_blocks - 1) + [1.0]
-    if isinstance(task, GoalTask):
-        steps = _instructions(task)
-        block = (steps[steps <= task.horizon].astype(np.int64) - 1) * num_blocks // task.horizon
-        counts: list[float] = (np.bincount(block, minlength=num_blocks) / len(steps)).tolist()
-        return counts
-    if not isinstance(task, DarkKeyDoor):
-        return None
-    worlds = np.random.default_rng(0).integers(0, task.grid, (NUM_WORLDS, 3, 2))
-    means: list[float] = oracle_return_per_block(task, worlds, num_blocks).mean(0).tolist()
-    return means
+    horizon = best.reward.shape[1]
+    block = np.arange(horizon) * num_blocks // horizon
+    return [float(best.reward[:, block == n].sum(1).mean()) for n in range(num_blocks)]
 
 
 def oracle_summary(settings: EnvSettings) -> dict[str, float] | None:
@@ -45,12 +33,12 @@ def oracle_summary(settings: EnvSettings) -> dict[str, float] | None:
     task = _task(settings)
     if not isinstance(task, GoalTask):
         return None
-    steps = _instructions(task)
-    last = np.nanmax(steps, axis=1)
+    best = _best_play(task)
+    assert best is not None
     return {
-        "return_mean": float((steps <= task.horizon).sum(1).mean()),
-        "success_rate": float((last <= task.horizon).mean()),
-        "length_mean": float(np.minimum(last, task.horizon).mean()),
+        "return_mean": float(best.reward.sum(1).mean()),
+        "success_rate": float(best.success.mean()),
+        "length_mean": float(best.length.mean()),
     }
 
 
@@ -65,5 +53,5 @@ def _task(settings: EnvSettings) -> Task | None:
     return make_task(settings.id, **kwargs)
 
 
-def _instructions(task: GoalTask) -> Array:
-    return goal_steps(task, np.arange(NUM_INSTRUCTIONS))
+def _best_play(task: Task) -> BestPlay | None:
+    return task.best_play(np.arange(NUM_WORLDS))

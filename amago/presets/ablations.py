@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from amago.checks import did_you_mean
 from amago.config import Config, override
 
 _PLAIN = {
@@ -97,17 +97,9 @@ def ablate(config: Config, names: Sequence[str]) -> Config:
     """The settings with some ablations applied."""
     for name in names:
         if name not in ABLATIONS:
-            close = difflib.get_close_matches(name, ABLATIONS, n=3, cutoff=0.4)
-            hint = f"did you mean {' or '.join(close)}? " if close else ""
+            hint = did_you_mean(name, ABLATIONS)
             raise ValueError(
                 f"no ablation is called {name!r}; {hint}`amago presets --ablations` lists them"
             )
-        kwargs = dict(config.env.kwargs)
-        changes: dict[str, Any] = {}
-        for key, value in ABLATIONS[name].changes.items():
-            if key.startswith("env.kwargs."):
-                kwargs[key.removeprefix("env.kwargs.")] = value
-            else:
-                changes[key] = value
-        config = override(config, {**changes, "env.kwargs": kwargs})
+        config = override(config, ABLATIONS[name].changes)
     return config

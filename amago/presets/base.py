@@ -1,90 +1,104 @@
-"""What the presets are made of: CPU-sized networks, and the paper's shared settings."""
+"""What presets are made of: a base configuration and the settings that a domain changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from amago.agent.settings import AgentSettings, OptimSettings
-from amago.config import Config
-from amago.envs.settings import EnvSettings
-from amago.nets.settings import (
-    EncoderSettings,
-    FeedforwardSettings,
-    GruSettings,
-    HeadSettings,
-    TransformerSettings,
-)
-from amago.replay.settings import ReplaySettings
-from amago.rollout.settings import ExplorationSettings
-from amago.training.settings import RunSettings
-
-PAPER_ANNEAL = 1_000_000
-"""Table 4: steps of each actor over which exploration is annealed."""
+from amago.config import Config, override
+from amago.presets.sizes import SIZES
 
 
 @dataclass(frozen=True)
 class Preset:
     summary: str
-    make: Callable[[], Config]
+    """One line for `amago presets`."""
+    base: Config
+    changes: Mapping[str, Any]
+    """Settings by their dotted names, in place of the base's."""
+
+    @property
+    def config(self) -> Config:
+        return override(self.base, self.changes)
 
 
-SMALL = Config(
-    transformer=TransformerSettings(
-        model_dim=64, feedforward_dim=256, num_heads=4, num_layers=2, dropout=0.0
-    ),
-    gru=GruSettings(hidden=128, output=64),
-    feedforward=FeedforwardSettings(width=64, hidden=256),
-    encoder=EncoderSettings(hidden=(64, 64)),
-    heads=HeadSettings(actor_hidden=(128, 128), critic_hidden=(128, 128)),
-)
+SMALL = override(Config(), {**SIZES["small"].settings(), "transformer.dropout": 0.0})
 """Networks that learn in minutes on one CPU thread."""
 
-
-MANY_TRIES = replace(
+MANY_TRIES = override(
     SMALL,
-    replay=ReplaySettings(capacity=5_000),
-    agent=AgentSettings(
-        discounts=(0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
-        acting_discount=0.98,
-        reward_scale=100.0,
-        target_tau=0.01,
-    ),
-    optim=OptimSettings(learning_rate=1e-3),
-    run=RunSettings(epochs=100, updates_per_epoch=50, eval_interval=5),
+    {
+        "replay.capacity": 5_000,
+        "agent.discounts": (0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
+        "agent.acting_discount": 0.98,
+        "agent.reward_scale": 100.0,
+        "agent.target_tau": 0.01,
+        "optim.learning_rate": 1e-3,
+        "run.epochs": 100,
+        "run.updates_per_epoch": 50,
+        "run.eval_interval": 5,
+    },
 )
 """Rollouts of about a hundred steps with rewards all along: Dark Key-To-Door, POPGym."""
 
+INSTRUCTED = override(
+    SMALL,
+    {
+        # Two heads of 32: lookup by place comes sooner than with four of 16.
+        "transformer.num_heads": 2,
+        "heads.num_critics": 2,
+        "replay.batch_size": 16,
+        "optim.learning_rate": 1e-3,
+        "run.updates_per_epoch": 100,
+        "run.eval_interval": 5,
+        "run.eval_episodes": 96,
+        "env.num_lanes": 96,
+    },
+)
+"""Instructions whose goals must be looked up by place: Package Delivery, MazeRunner."""
 
-def paper(
-    env: EnvSettings,
-    *,
-    model_dim: int,
-    num_layers: int,
-    encoder: tuple[int, ...],
-    agent: AgentSettings,
-    exploration: ExplorationSettings | None = None,
-    normalize: bool = True,
-    probability_floor: float = 1e-3,
-) -> Config:
-    """Tables 3 and 4, column "Other Domains": what the memory and meta-RL domains share."""
-    return Config(
-        env=replace(env, num_lanes=12),
-        exploration=exploration or ExplorationSettings(anneal_steps=PAPER_ANNEAL),
-        replay=ReplaySettings(capacity=20_000, batch_size=24),
-        encoder=EncoderSettings(hidden=encoder, normalize=normalize),
-        transformer=TransformerSettings(
-            model_dim=model_dim,
-            feedforward_dim=4 * model_dim,
-            num_heads=8,
-            num_layers=num_layers,
-        ),
-        gru=GruSettings(hidden=256, output=model_dim),
-        feedforward=FeedforwardSettings(
-            width=model_dim, hidden=4 * model_dim, num_layers=num_layers
-        ),
-        heads=HeadSettings(probability_floor=probability_floor),
-        agent=agent,
-        optim=OptimSettings(learning_rate=1e-4, weight_decay=1e-3),
-        run=RunSettings(epochs=600, updates_per_epoch=1000, eval_interval=10, keep_interval=50),
-    )
+RECALL = override(
+    SMALL,
+    {
+        "env.num_lanes": 96,
+        "exploration.anneal_fraction": 0.9,
+        "replay.capacity": 10_000,
+        "replay.batch_size": 48,
+        "heads.num_critics": 2,
+        "agent.discounts": "single",
+        "agent.acting_discount": 0.5,
+        "agent.target_tau": 0.01,
+        "optim.learning_rate": 1e-3,
+        "run.epochs": 50,
+        "run.eval_interval": 5,
+    },
+)
+"""Short rollouts in which nothing but memory helps.
+
+The reward of an answer comes at once and changes nothing later, so one short horizon is enough;
+each further discount would evaluate its own candidate actions, at the price of a whole update.
+Nothing hints at the answer before it is recalled, so exploration must last until then.
+"""
+
+PAPER = override(
+    Config(),
+    {
+        "env.num_lanes": 12,
+        "exploration.anneal_steps": 1_000_000,
+        "replay.capacity": 20_000,
+        "replay.batch_size": 24,
+        "optim.learning_rate": 1e-4,
+        "optim.weight_decay": 1e-3,
+        "run.epochs": 600,
+        "run.updates_per_epoch": 1000,
+        "run.keep_interval": 50,
+    },
+)
+"""Table 4, column "Other Domains": what the memory and meta-RL domains share."""
+
+PAPER_INSTRUCTED = override(
+    PAPER,
+    {"env.num_lanes": 24, "optim.learning_rate": 3e-4, "optim.weight_decay": 1e-4},
+)
+"""Table 4, columns Package Delivery and MazeRunner."""

@@ -1,0 +1,1 @@
+"""One file or folder per domain, which defines `DOMAIN`; amago.envs.catalogue finds them."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
-from amago.envs.spaces import BARE_KEY
+from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.recall import Recall
-from amago.types import Array
+from amago.presets.base import RECALL, Preset
+from amago.types import BARE_KEY, Array
 
 
 class BitRecall(Recall):
@@ -17,6 +17,8 @@ class BitRecall(Recall):
     the half that guessing gets."""
 
     def __init__(self, bits: int = 6, length: int = 1, delay: int = 3, rounds: int = 4) -> None:
+        from gymnasium import spaces
+
         check_at_least(1, bits=bits)
         super().__init__(length, delay, rounds)
         self.bits = bits
@@ -48,3 +50,16 @@ class BitRecall(Recall):
             left = (bit + 0.5) * cell
             draw.box(frame, cell / 2, left + 2, 1.5 * cell, left + cell - 2, colour)
         return frame
+
+
+DOMAIN = Domain(
+    make=BitRecall,
+    ids={"amago/BitRecall-v0": {}},
+    presets={
+        "bit-recall": Preset(
+            "Bit recall: repeat a pattern of bits with a multi-binary action",
+            RECALL,
+            {"env.id": "amago/BitRecall-v0"},
+        )
+    },
+)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
-from amago.envs.spaces import BARE_KEY
+from amago.envs.domain import Domain
 from amago.envs.tasks import draw
-from amago.envs.tasks.base import Outcome, Task, check_at_least
-from amago.types import Array
+from amago.envs.tasks.base import BestPlay, Outcome, Task, check_at_least
+from amago.presets.base import MANY_TRIES, PAPER, Preset
+from amago.presets.sizes import Size
+from amago.types import BARE_KEY, Array
 
 _MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1], [0, 0]])
 """Left, up, right, down, stay, as (x, y)."""
 
 
-class DarkKeyDoor(Task):
+class DarkKeyToDoor(Task):
     """Trials in one grid whose start, key and door stay where they are.
 
     Key and door are looked for after every move, the key first: on a shared cell both
@@ -22,7 +23,11 @@ class DarkKeyDoor(Task):
     (staying does). A trial ends at the door or at its limit, and the next begins at the start.
     """
 
+    horizon_ends_rollout = True
+
     def __init__(self, grid: int = 9, trial_limit: int = 50, horizon: int = 500) -> None:
+        from gymnasium import spaces
+
         check_at_least(1, grid=grid, trial_limit=trial_limit, horizon=horizon)
         self.grid = grid
         self.trial_limit = trial_limit
@@ -41,6 +46,16 @@ class DarkKeyDoor(Task):
         size = (3, 2)
         draws = [np.random.default_rng(int(s)).integers(0, self.grid, size) for s in world_seeds]
         return np.array(draws, np.int64).reshape(-1, *size)
+
+    def best_play(self, world_seeds: Array) -> BestPlay:
+        """Shortest paths, trial after trial."""
+        start, key, door = self.worlds(world_seeds).swapaxes(0, 1)
+        # A key under the start still takes one step, since only steps earn rewards.
+        to_key = np.maximum(np.abs(start - key).sum(axis=1), 1)[:, None]
+        to_door = to_key + np.abs(key - door).sum(axis=1)[:, None]
+        in_trial = np.arange(self.horizon) % np.minimum(to_door, self.trial_limit) + 1  # [M, H]
+        reward = (in_trial == to_key) * 1.0 + (in_trial == to_door)
+        return BestPlay.whole_horizon(reward)
 
     def reset_lanes(self, lanes: Array, world_seeds: Array) -> None:
         worlds = self.worlds(world_seeds)
@@ -100,3 +115,33 @@ class DarkKeyDoor(Task):
             draw.disc(frame, at_y, at_x, 0.42 * cell, draw.HINT)
         draw.disc(frame, at_y, at_x, 0.3 * cell, draw.AGENT)
         return frame
+
+
+_CPU = {
+    "env.id": "amago/DarkKeyToDoor-v0",
+    "env.kwargs": {"grid": 5, "trial_limit": 50, "horizon": 100},
+    "env.num_lanes": 96,
+}
+_SIZE = Size(256, 3, 8, encoder=(128, 128, 64), heads=(256, 256))
+_PAPER = {
+    **_SIZE.settings(),
+    "env.id": "amago/DarkKeyToDoor-v0",
+    "env.kwargs": {"grid": 9, "trial_limit": 50, "horizon": 500},
+    "agent.reward_scale": 100.0,
+}
+
+DOMAIN = Domain(
+    make=DarkKeyToDoor,
+    ids={"amago/DarkKeyToDoor-v0": {}},
+    presets={
+        "dark-key-to-door": Preset(
+            "Dark Key-To-Door, 5×5, 100 steps: find the key and the door, then use what you know",
+            MANY_TRIES,
+            _CPU,
+        ),
+        "dark-key-to-door/paper": Preset(
+            "Dark Key-To-Door, 9×9, 500 steps, sizes of the paper's Tables 3 and 4", PAPER, _PAPER
+        ),
+    },
+    paper_size=_SIZE,
+)

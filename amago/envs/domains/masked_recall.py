@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
+from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import Outcome, check_at_least
 from amago.envs.tasks.recall import Recall
+from amago.presets.base import RECALL, Preset
 from amago.types import ACTION_MASK, Array
 
 
@@ -23,6 +24,8 @@ class MaskedRecall(Recall):
     def __init__(
         self, shapes: int = 5, colours: int = 4, length: int = 3, delay: int = 2, rounds: int = 2
     ) -> None:
+        from gymnasium import spaces
+
         super().__init__(length, delay, rounds)
         check_at_least(2, shapes=shapes, colours=colours)
         self.sizes = np.array([shapes, colours])
@@ -85,3 +88,16 @@ class MaskedRecall(Recall):
                 top, left = (1.5 * row + 0.5) * cell, (column + 0.5) * cell
                 draw.box(frame, top + 2, left + 2, top + cell - 2, left + cell - 2, colour)
         return frame
+
+
+DOMAIN = Domain(
+    make=MaskedRecall,
+    ids={"amago/MaskedRecall-v0": {}},
+    presets={
+        "masked-recall": Preset(
+            "Masked recall: repeat pairs of symbols with multi-discrete actions under a mask",
+            RECALL,
+            {"env.id": "amago/MaskedRecall-v0"},
+        )
+    },
+)

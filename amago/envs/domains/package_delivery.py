@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
 from amago import ragged
-from amago.envs.spaces import BARE_KEY
+from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.goal_task import GoalTask
 from amago.goals import GoalSpec
+from amago.presets.base import INSTRUCTED, PAPER_INSTRUCTED, Preset
+from amago.presets.sizes import Size
 from amago.ragged import Ragged
-from amago.types import Array
+from amago.types import BARE_KEY, Array
 
 FORWARD, LEFT, RIGHT, STAY = range(4)
 DROPS = np.arange(4, 8)
@@ -33,6 +34,8 @@ class PackageDelivery(GoalTask):
     """
 
     def __init__(self, road: int = 30, horizon: int = 180, max_goals: int = 4) -> None:
+        from gymnasium import spaces
+
         check_at_least(1, horizon=horizon, max_goals=max_goals)
         check_at_least(FORKS[1] + max_goals + 1, road=road)
         self.road = road
@@ -114,3 +117,47 @@ class PackageDelivery(GoalTask):
             if at == self.position[lane]:
                 draw.disc(frame, top + cell / 2, left + cell / 2, 0.28 * cell, draw.AGENT)
         return frame
+
+
+# Returns tell little about a fork or a drop, what happens next tells it at once: the forecast
+# outweighs the other losses, and memory of both is learned within thousands of updates. Cloning
+# weighs as much as the policy gradient: the policy then takes longer to settle on one of the four
+# drops, right or wrong. With more noise most rollouts would be sent back before they see a fork
+# twice.
+_CPU = {
+    "env.id": "amago/PackageDelivery-v0",
+    "exploration.start": (0.5, 0.05),
+    "exploration.end": (0.3, 0.01),
+    "exploration.anneal_fraction": 0.7,
+    "replay.capacity": 4_000,
+    "agent.discounts": (0.5, 0.8, 0.9),
+    "agent.acting_discount": 0.95,
+    "agent.bc_weight": 1.0,
+    "agent.world_model_weight": 100.0,
+    "agent.n_step": 3,
+    "agent.target_tau": 0.03,
+    "run.epochs": 100,
+}
+_SIZE = Size(128, 3, 8, encoder=(128, 128, 128), heads=(256, 256))
+_PAPER = {
+    **_SIZE.settings(),
+    "env.id": "amago/PackageDelivery-v0",
+    "replay.capacity": 15_000,
+    "run.updates_per_epoch": 1500,
+}
+
+DOMAIN = Domain(
+    make=PackageDelivery,
+    ids={"amago/PackageDelivery-v0": {}},
+    presets={
+        "package-delivery": Preset(
+            "Package Delivery, road of 30: deliver along a road whose forks must be remembered",
+            INSTRUCTED,
+            _CPU,
+        ),
+        "package-delivery/paper": Preset(
+            "Package Delivery, sizes of the paper's Tables 3 and 4", PAPER_INSTRUCTED, _PAPER
+        ),
+    },
+    paper_size=_SIZE,
+)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
-from amago.envs.spaces import BARE_KEY
+from amago.envs.domain import Domain
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.recall import Recall
-from amago.types import Array
+from amago.presets.base import RECALL, Preset
+from amago.types import BARE_KEY, Array
 
 COLOURS = np.array([[220, 60, 50], [60, 170, 80], [60, 100, 210], [235, 190, 50]], np.uint8)
 _CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -30,6 +30,8 @@ class PixelRecall(Recall):
         shuffled: bool = False,
         opposite: bool = False,
     ) -> None:
+        from gymnasium import spaces
+
         check_at_least(16, size=size)
         super().__init__(1, delay, rounds)
         self.size, self.shuffled, self.opposite = size, shuffled, opposite
@@ -79,3 +81,34 @@ class PixelRecall(Recall):
         frame: Array = self.observe()[BARE_KEY][lane]
         factor = max(1, 224 // self.size)
         return frame.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+_CPU = {"env.id": "amago/PixelRecall-v0"}
+# Two tasks with opposite answers; the rewards of one are a thousand times the other's. A policy
+# gradient pushes hardest where rewards are large, and too early: cloning, which gives equal weight
+# to all answers that are better than the actor's own, has to bring it back.
+_TWO_TASKS = {
+    **_CPU,
+    "env.kwargs": {"delay": 1, "rounds": 12},
+    "env.ids": (
+        "amago/PixelRecall-v0",
+        "amago/PixelRecall-v0?opposite=True&reward_scale=1000",
+    ),
+    "heads.critic": "two_hot",
+    "agent.acting_discount": 0.0,
+    "agent.bc_weight": 1.0,
+    "run.epochs": 60,
+}
+
+DOMAIN = Domain(
+    make=PixelRecall,
+    ids={"amago/PixelRecall-v0": {}},
+    presets={
+        "pixel-recall": Preset(
+            "Pixel recall: a coloured frame now, its colour among four later", RECALL, _CPU
+        ),
+        "multi-task": Preset(
+            "Two recall tasks at once whose rewards differ a thousandfold", RECALL, _TWO_TASKS
+        ),
+    },
+)

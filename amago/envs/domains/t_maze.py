@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
-from amago.envs.spaces import BARE_KEY
+from amago.envs.domain import Domain
 from amago.envs.tasks import draw
-from amago.envs.tasks.base import Outcome, Task, check_at_least
-from amago.types import Array
+from amago.envs.tasks.base import BestPlay, Outcome, Task, check_at_least
+from amago.presets.base import PAPER, SMALL, Preset
+from amago.presets.sizes import Size
+from amago.types import BARE_KEY, Array
 
 _DX = np.array([1, 0, -1, 0])
 _DY = np.array([0, 1, 0, -1])
@@ -23,6 +24,8 @@ class TMaze(Task):
     """
 
     def __init__(self, corridor: int = 100, active: bool = False) -> None:
+        from gymnasium import spaces
+
         check_at_least(1, corridor=corridor)
         self.corridor = corridor
         self.active = active
@@ -31,6 +34,12 @@ class TMaze(Task):
         self.horizon = corridor + (3 if active else 1)
         self._free_steps = 2 if active else 0
         self._cue_x = -1 if active else 0
+
+    def best_play(self, world_seeds: Array) -> BestPlay:
+        """Straight on, and the right turn at the last step."""
+        reward = np.zeros((len(world_seeds), self.horizon))
+        reward[:, -1] = 1.0
+        return BestPlay.whole_horizon(reward)
 
     def allocate(self, num_lanes: int) -> None:
         super().allocate(num_lanes)
@@ -90,3 +99,67 @@ class TMaze(Task):
             frame, cell, cell, 1.5 * cell, cell + done * (frame.shape[1] - 2 * cell), draw.AGENT
         )
         return frame
+
+
+_CPU = {
+    "env.id": "amago/TMaze-v0",
+    "env.kwargs": {"corridor": 100},
+    "env.num_lanes": 96,
+    "exploration.kind": "ends",
+    "exploration.anneal_fraction": 0.9,
+    "replay.capacity": 10_000,
+    "encoder.normalize": False,
+    "transformer.dropout": 0.05,
+    "heads.probability_floor": 0.0,
+    "heads.popart_rate": 0.005,
+    # A wrong step costs at once, so short horizons suffice. Near γ = 1 nothing damps the values
+    # when the critics discover the cue, and a few thousand updates do not settle them.
+    "agent.discounts": (0.5, 0.7, 0.8, 0.9, 0.95, 0.98),
+    "agent.acting_discount": 0.9,
+    "agent.reward_scale": 100.0,
+    "agent.greedy": True,
+    "agent.target_tau": 0.01,
+    "run.epochs": 80,
+    "run.eval_interval": 5,
+}
+# A short corridor is walked many times while the longest is walked once, so batches are cheap,
+# and what is learned there carries over: how to walk, and that the cue matters. A wrong step
+# costs little where corridors are long, so values settle only as the learning rate falls.
+_TEACHING = {
+    **_CPU,
+    "env.kwargs": {},
+    "env.ids": tuple(f"amago/TMaze-v0?corridor={length}" for length in (50, 100, 200, 400, 1000)),
+    "env.num_lanes": 60,
+    "optim.final_share": 0.05,
+}
+_SIZE = Size(128, 2, 8, encoder=(128, 128, 128), heads=(256, 256))
+_PAPER = {
+    **_SIZE.settings(),
+    "env.id": "amago/TMaze-v0",
+    "env.kwargs": {"corridor": 1000},
+    "exploration.kind": "ends",
+    "encoder.normalize": False,
+    "heads.probability_floor": 0.0,
+    "agent.acting_discount": 0.9999,
+    "agent.reward_scale": 100.0,
+    "agent.greedy": True,
+}
+
+DOMAIN = Domain(
+    make=TMaze,
+    ids={"amago/TMaze-v0": {}, "amago/ActiveTMaze-v0": {"active": True}},
+    presets={
+        "t-maze": Preset(
+            "Passive T-Maze, corridor 100: recall the first step at the last", SMALL, _CPU
+        ),
+        "t-maze-1000": Preset(
+            "Passive T-Maze, corridors of 50 to 1,000 in one run: the short ones teach the longest",
+            SMALL,
+            _TEACHING,
+        ),
+        "t-maze/paper": Preset(
+            "Passive T-Maze, corridor 1000, sizes of the paper's Tables 3 and 4", PAPER, _PAPER
+        ),
+    },
+    paper_size=_SIZE,
+)

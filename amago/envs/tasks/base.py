@@ -1,18 +1,42 @@
-"""The interface of natively batched tasks."""
+"""The interface of natively batched tasks.
+
+Tasks import gymnasium late, inside `__init__`: listing presets then takes no time.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from gymnasium import Space
 
 from amago.goals import GoalSpec
 from amago.types import Array
 
+if TYPE_CHECKING:
+    from gymnasium import Space
+
 Outcome = tuple[Array, Array, Array, Array]
 """(reward float32, terminated bool, first bool, success bool), each [N]."""
+
+
+@dataclass(frozen=True)
+class BestPlay:
+    """What perfect play earns in M worlds that it knows."""
+
+    reward: Array
+    """Of each step, [M, horizon]; zero after the end."""
+    length: Array
+    """Steps of each rollout, [M]."""
+    success: Array
+    """[M] bool."""
+
+    @classmethod
+    def whole_horizon(cls, reward: Array) -> BestPlay:
+        """Rollouts that succeed, and take all steps."""
+        worlds, horizon = reward.shape
+        return cls(reward, np.full(worlds, horizon), np.ones(worlds, np.bool_))
 
 
 class Task(ABC):
@@ -28,6 +52,8 @@ class Task(ABC):
     """Space of one lane."""
     horizon: int
     """Steps after which every rollout has ended."""
+    horizon_ends_rollout: ClassVar[bool] = False
+    """Whether the argument `horizon` is the end of a rollout, rather than of one trial of it."""
     num_lanes: int = 0
     goals: GoalSpec | None = None
     """What instructions are made of; see GoalTask."""
@@ -52,6 +78,10 @@ class Task(ABC):
     def goal_rows(self) -> dict[str, Any]:
         """The fields of a Timestep that instructions need, of every lane."""
         return {}
+
+    def best_play(self, world_seeds: Array) -> BestPlay | None:
+        """Perfect play in the worlds of some seeds; None where nobody knows it."""
+        return None
 
     @abstractmethod
     def render(self, lane: int) -> Array:

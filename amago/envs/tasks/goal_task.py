@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from amago import ragged
-from amago.envs.tasks.base import Outcome, Task
+from amago.envs.tasks.base import BestPlay, Outcome, Task
 from amago.goals import GoalSpec, advance
 from amago.ragged import Ragged
 from amago.types import Array
@@ -21,6 +22,7 @@ class GoalTask(Task):
     played again in its world with another instruction differs in rewards and length alone.
     """
 
+    horizon_ends_rollout = True
     goals: GoalSpec
 
     def allocate(self, num_lanes: int) -> None:
@@ -49,6 +51,18 @@ class GoalTask(Task):
     @abstractmethod
     def best_steps(self, lane: int) -> Array:
         """The fewest steps by which each goal of a lane's instruction can be complete, [n]."""
+
+    def best_play(self, world_seeds: Array) -> BestPlay:
+        """One reward at the earliest step by which each goal can be complete."""
+        worlds = copy(self)
+        worlds.allocate(len(world_seeds))
+        worlds.reset_lanes(np.arange(len(world_seeds)), world_seeds)
+        steps = [worlds.best_steps(lane) for lane in range(len(world_seeds))]
+        reward = np.zeros((len(steps), self.horizon))
+        for earned, when in zip(reward, steps, strict=True):
+            np.add.at(earned, when[when <= self.horizon] - 1, 1.0)
+        last = np.array([when[-1] for when in steps])
+        return BestPlay(reward, np.minimum(last, self.horizon), last <= self.horizon)
 
     def reset_lanes(self, lanes: Array, world_seeds: Array) -> None:
         for lane, seed in zip(lanes, world_seeds, strict=True):

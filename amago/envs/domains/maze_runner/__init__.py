@@ -1,0 +1,43 @@
+"""MazeRunner: reach places in an unknown maze, one after the other."""
+
+from __future__ import annotations
+
+from amago.envs.domain import Domain
+from amago.envs.domains.maze_runner.task import MazeRunner
+from amago.presets.base import INSTRUCTED, PAPER_INSTRUCTED, Preset
+from amago.presets.sizes import Size
+
+_CPU = {
+    "env.id": "amago/MazeRunner-v0",
+    # 100 steps instead of 400 leave little time to stray.
+    "env.kwargs": {"size": 15, "horizon": 100},
+    "exploration.anneal_fraction": 0.6,
+    "replay.capacity": 8_000,
+    "agent.discounts": (0.5, 0.8, 0.95),
+    "agent.acting_discount": 0.98,
+    "agent.target_tau": 0.01,
+    "run.epochs": 60,
+}
+_SIZE = Size(128, 3, 8, encoder=(128, 128, 128), heads=(256, 256))
+_PAPER = {**_SIZE.settings(), "env.id": "amago/MazeRunner-v0", "env.kwargs": {"size": 15}}
+
+DOMAIN = Domain(
+    make=MazeRunner,
+    ids={"amago/MazeRunner-v0": {}},
+    presets={
+        "maze-runner": Preset(
+            "MazeRunner, 15×15 in 100 steps: reach up to three places in an unknown maze",
+            INSTRUCTED,
+            _CPU,
+        ),
+        "maze-runner/paper": Preset(
+            "MazeRunner, 15×15, sizes of the paper's Tables 3 and 4", PAPER_INSTRUCTED, _PAPER
+        ),
+        "maze-runner-30/paper": Preset(
+            'MazeRunner, 31×31 ("30"), sizes of the paper\'s Tables 3 and 4',
+            PAPER_INSTRUCTED,
+            {**_PAPER, "env.kwargs": {"size": 31}},
+        ),
+    },
+    paper_size=_SIZE,
+)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium import spaces
 
 from amago import ragged
 from amago.envs.domains.maze_runner import maze
-from amago.envs.spaces import BARE_KEY
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.goal_task import GoalTask
 from amago.goals import GoalSpec
 from amago.ragged import Ragged
-from amago.types import Array
+from amago.types import BARE_KEY, Array
 
 SMALL = 15
 HORIZONS = (400, 1000)
@@ -36,6 +34,8 @@ class MazeRunner(GoalTask):
         rewired: bool = False,
         continuous: bool = False,
     ) -> None:
+        from gymnasium import spaces
+
         check_at_least(maze.SMALLEST, size=size)
         if size % 2 == 0:
             raise ValueError(

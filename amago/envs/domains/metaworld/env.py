@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 
+from amago.checks import did_you_mean
 from amago.envs.extras import need, render_without_display
 from amago.types import Array
 
@@ -91,10 +91,9 @@ def full_name(task: str) -> str:
     found = task if task in names else f"{task}-v3"
     if found in names:
         return found
-    close = difflib.get_close_matches(task, [name.removesuffix("-v3") for name in names], n=3)
-    hint = f"did you mean {', '.join(close)}? " if close else ""
-    listed = ", ".join(sorted(name.removesuffix("-v3") for name in names))
-    raise ValueError(f"ML-1 has no task {task!r}; {hint}There are {listed}")
+    short = sorted(name.removesuffix("-v3") for name in names)
+    hint = did_you_mean(task, short)
+    raise ValueError(f"ML-1 has no task {task!r}; {hint}There are {', '.join(short)}")
 
 
 @lru_cache(maxsize=8)
