@@ -10,10 +10,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from amago.agent.agent import Agent, Parts
+from amago.agent.agent import Parts
 from amago.agent.policy import AgentPolicy
 from amago.check.forecast import Check, check
-from amago.config import Config, from_dict
+from amago.config import Config
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
@@ -25,9 +25,10 @@ from amago.report.curves import plot_run
 from amago.report.runs import read_run
 from amago.rollout.stats import summarise, summarise_per_task
 from amago.serving.predictor import Predictor
-from amago.training import checkpoint, loop
+from amago.training import loop
 from amago.training.final_test import conclude
-from amago.training.run import Custom, Run, check_custom, create, read_header, restore
+from amago.training.run import Custom, Run, check_custom, create, restore
+from amago.training.source import find_source
 from amago.training.view import Silent, View
 from amago.types import EnvSpec, VectorEnv
 
@@ -76,27 +77,19 @@ def load(
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
 ) -> Predictor:
-    """The trained policy of a run; `which` is latest, best or an epoch."""
-    folder = Path(run_dir)
-    header = read_header(folder)
+    """The trained policy of a run, of a packed agent's file or of "zoo:NAME"; `which` of a run's
+    checkpoints: latest, best or an epoch."""
+    source = find_source(run_dir, which)
     custom = Custom(Parts(encoder, memory), env)
-    check_custom(folder, header, custom)
-    path = checkpoint.find(folder / "checkpoints", which)
-    if path is None:
-        known = ", ".join(checkpoint.names(folder / "checkpoints"))
-        raise ValueError(
-            f"{folder} has no checkpoint {which!r}; "
-            + (f"it has {known}" if known else f"train it further with `amago resume {folder}`")
-        )
-    config = from_dict(header["config"])
+    check_custom(source.name, source.header, custom)
+    config = source.config
     with contextlib.closing(single_env(config.env, env)) as example:
         obs = ObsConverter(example.observation_space)
         action = ActionConverter(example.action_space)
     lanes = max(1, len(config.env.ids))
     vector = make_vector(config.env, seed=0, num_lanes=lanes, make_env=env)
     vector.close()
-    agent = Agent(vector.spec, config, custom.parts)
-    checkpoint.load_agent(path, agent)
+    agent = source.build(vector.spec, custom.parts)
     chosen = config.agent.greedy if greedy is None else greedy
     return Predictor(AgentPolicy(agent, seed=seed, greedy=chosen), obs, action)
 

@@ -25,6 +25,7 @@ from amago.evaluation import play as evaluate
 from amago.evaluation.play import evaluate_rollouts
 from amago.rollout.random_policy import RandomPolicy
 from amago.serving.predictor import Predictor
+from amago.training.source import find_source
 from amago.types import Array, Step
 
 NAMES = ("dark-key-to-door", "wind", "gym")
@@ -88,7 +89,7 @@ def _encoded(config: Config, actions: list[Array]) -> Array:
 
 
 def _config(run: Path) -> Config:
-    return amago.config.from_dict(api.read_header(run)["config"])
+    return find_source(run).config
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -79,7 +79,7 @@ def test_a_run_with_a_checkpoint_of_its_own_no_longer_needs_the_other(
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"run.start_from": "nowhere"}, ["nowhere", "no checkpoint", "folder of a run"]),
+        ({"run.start_from": "nowhere"}, ["--run.start-from", "nowhere", "is not a run"]),
         ({"transformer.model_dim": 32}, ["does not fit this agent", "sizes of networks"]),
         ({"agent.discounts": (0.3, 0.4)}, ["discounts", "0.3", "--agent.discounts"]),
     ],

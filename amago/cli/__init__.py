@@ -10,17 +10,21 @@ from amago.cli.bench import BenchOptions, bench
 from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.import_data import ImportOptions, import_data
+from amago.cli.pack import PackOptions, pack
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
+from amago.cli.zoo import ZooOptions, zoo
 from amago.envs.catalogue import PRESETS
 
 VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "zoo": (zoo, ZooOptions),
+    "pack": (pack, PackOptions),
     "check-env": (check_env, CheckEnvOptions),
     "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),

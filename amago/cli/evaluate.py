@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class EvalOptions:
     """Play a trained agent on fresh worlds."""
 
-    run: tyro.conf.Positional[Path]
-    """The run folder."""
+    run: tyro.conf.Positional[str]
+    """A run folder, a packed agent, or zoo:NAME."""
     episodes: int = 100
     """Rollouts to play."""
     greedy: bool = False
@@ -56,11 +56,10 @@ class EvalOptions:
 def evaluate(arguments: Sequence[str]) -> int:
     options = parse(EvalOptions, gathered("--set", arguments), "amago eval")
     from amago import api
-    from amago.config import from_dict
     from amago.evaluation.film import check_video, record_video
     from amago.training.process import prepare_process
-    from amago.training.run import read_header
     from amago.training.seeding import derive
+    from amago.training.source import find_source
 
     if options.greedy and options.sampled:
         raise ValueError("--greedy and --sampled exclude each other; give at most one")
@@ -77,7 +76,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         greedy=options.greedy if options.greedy or options.sampled else None,
         seed=derive(options.seed, "acting"),
     )
-    settings = changed(from_dict(read_header(options.run)["config"]), options.set)
+    settings = changed(find_source(options.run, options.which).config, options.set)
     if options.instruction is not None:
         settings = replace(settings, instruction=options.instruction)
     seed = derive(options.seed, "eval envs")

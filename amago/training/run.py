@@ -157,7 +157,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def check_custom(folder: Path, header: dict[str, Any], custom: Custom) -> None:
+def check_custom(folder: Path | str, header: dict[str, Any], custom: Custom) -> None:
     """A run made with a user's own classes needs them again; it never imports them itself."""
     missing = sorted(set(header.get("custom", {})) - set(custom.names()))
     if missing:
@@ -242,28 +242,26 @@ def _build(
     if latest is not None:
         _restore_counters(run, checkpoint.load_learner(latest, learner))
     elif config.run.start_from:
-        _start_from(Path(config.run.start_from), agent)
+        _start_from(config.run.start_from, agent)
     return run
 
 
-def _start_from(source: Path, agent: Agent) -> None:
-    """Fill a new agent with what another run has learned."""
-    is_checkpoint = (source / checkpoint.MODEL).exists()
-    path = source if is_checkpoint else checkpoint.find(source / "checkpoints")
-    if path is None:
-        raise ValueError(
-            f"--run.start-from {source} has no checkpoint; expected the folder of a run, or of one "
-            "of its checkpoints such as runs/x/checkpoints/000080"
-        )
-    trained = from_dict(read_header(path.resolve().parent.parent)["config"]).agent
-    discounts = trained.resolve_discounts(agent.spec.action.kind)
+def _start_from(name: str, agent: Agent) -> None:
+    """Fill a new agent with what another one has learned."""
+    from amago.training.source import find_source
+
+    try:
+        source = find_source(name)
+    except ValueError as error:
+        raise ValueError(f"--run.start-from: {error}") from error
+    discounts = source.config.agent.resolve_discounts(agent.spec.action.kind)
     if not torch.equal(torch.tensor(discounts), agent.discounts.cpu()):
         raise ValueError(
-            f"--run.start-from {source} has learned with the discounts {discounts}, this run has "
+            f"--run.start-from {name} has learned with the discounts {discounts}, this run has "
             f"{agent.discounts.tolist()}; give it the same --agent.discounts and "
             "--agent.acting-discount"
         )
-    checkpoint.load_agent(path, agent)
+    source.fill(agent)
 
 
 def _relabels(config: Config, spec: EnvSpec) -> bool:

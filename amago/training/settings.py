@@ -26,8 +26,8 @@ class RunSettings:
     keep_interval: int | None = None
     """Checkpoints at multiples of this epoch stay for good; unset: only latest and best stay."""
     start_from: str = ""
-    """Begin with the weights of another run's latest checkpoint: its folder, or that of one
-    checkpoint. Replay, optimiser and counters begin anew."""
+    """Begin with the weights of another run's latest checkpoint: its folder, that of one
+    checkpoint, a packed agent or zoo:NAME. Replay, optimiser and counters begin anew."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1, mps."""
     threads: int = 0

@@ -1,0 +1,91 @@
+"""Where a trained agent comes from: a run, one of its checkpoints, a packed file, or the zoo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from amago.agent.agent import Agent, Parts
+from amago.config import Config, from_dict
+from amago.training import checkpoint, packed
+from amago.training.run import read_header
+from amago.types import EnvSpec
+
+ZOO_PREFIX = "zoo:"
+ZOO_FOLDER = Path(__file__).resolve().parent.parent / "zoo" / "agents"
+"""Packed agents that come with amago."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trained agent that can be built: its run's header, and where its weights are."""
+
+    name: str
+    """As the user called it."""
+    header: dict[str, Any]
+    path: Path
+    """A packed file, or the folder of a checkpoint."""
+
+    @property
+    def config(self) -> Config:
+        return from_dict(self.header["config"])
+
+    @property
+    def is_packed(self) -> bool:
+        return self.path.suffix == packed.SUFFIX
+
+    def build(self, spec: EnvSpec, parts: Parts | None = None) -> Agent:
+        """The agent with its weights."""
+        if self.is_packed:
+            # Shapes first, without memory: a file may claim any size.
+            with torch.device("meta"):
+                packed.check_shapes(self.path, Agent(spec, self.config))
+        agent = Agent(spec, self.config, parts)
+        self.fill(agent)
+        return agent
+
+    def fill(self, agent: Agent) -> None:
+        """Put the weights into an agent of the same shapes."""
+        read = packed.read_weights if self.is_packed else checkpoint.load_agent
+        read(self.path, agent)
+
+
+def find_source(name: str | Path, which: str = "latest") -> Source:
+    """A run folder, the folder of a checkpoint, a packed file or zoo:NAME."""
+    text = str(name)
+    path = zoo_path(text.removeprefix(ZOO_PREFIX)) if text.startswith(ZOO_PREFIX) else Path(name)
+    if path.is_file():
+        if which != "latest":
+            raise ValueError(f"{name} holds one agent; leave out the checkpoint {which!r}")
+        return Source(text, packed.read_card(path).header, path)
+    if (path / checkpoint.MODEL).exists():
+        return Source(text, read_header(path.resolve().parent.parent), path)
+    header = read_header(path)
+    found = checkpoint.find(path / "checkpoints", which)
+    if found is None:
+        known = ", ".join(checkpoint.names(path / "checkpoints"))
+        raise ValueError(
+            f"{name} has no checkpoint {which!r}; "
+            + (f"it has {known}" if known else f"train it further with `amago resume {name}`")
+        )
+    return Source(text, header, found)
+
+
+def zoo_names() -> list[str]:
+    """The agents that come with amago."""
+    return sorted(
+        path.name.removesuffix(packed.SUFFIX) for path in ZOO_FOLDER.glob("*" + packed.SUFFIX)
+    )
+
+
+def zoo_path(name: str) -> Path:
+    """The file of an agent of the zoo."""
+    known = zoo_names()
+    if name not in known:
+        raise ValueError(
+            f"no agent of the zoo is called {name!r}; `amago zoo` lists {', '.join(known)}"
+        )
+    return ZOO_FOLDER / (name + packed.SUFFIX)
