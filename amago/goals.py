@@ -49,6 +49,8 @@ class GoalSpec:
     high: tuple[float, ...] = ()
     whole: bool = True
     vocabulary: tuple[str, ...] = ()
+    repeats: bool = False
+    """Whether instructions ask for a goal more than once; hindsight then may, too."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_goals <= 255 or self.size < 1:

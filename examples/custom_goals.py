@@ -35,7 +35,9 @@ COLOURS = ("red", "green", "blue", "white")
 class Lights(gym.Env[np.ndarray, int]):
     """Press buttons; "twice blue" is achieved when blue is lit by two presses in a row."""
 
-    goals = GoalSpec(3, size=2, kind="token", vocabulary=("", "light", "twice", *COLOURS))
+    goals = GoalSpec(
+        3, size=2, kind="token", vocabulary=("", "light", "twice", *COLOURS), repeats=True
+    )
     observation_space = gym.spaces.Box(0.0, 1.0, (4,), np.float32)
     action_space = gym.spaces.Discrete(4)
     horizon = 20
@@ -63,7 +65,8 @@ def show_relabeling() -> None:
     lanes = make_vector(EnvSettings(), seed=0, num_lanes=4, make_env=Lights)
     recorder = Recorder(lanes.spec, lanes.tasks)
     rng = np.random.default_rng(0)
-    relabeler = Relabeler(RelabelSettings("all", importance_sampling=False), None)
+    settings = RelabelSettings("all", importance_sampling=False)
+    relabeler = Relabeler(settings, None, repeats=Lights.goals.repeats)
     for step in drive(lanes, RandomPolicy(lanes.spec, seed=0)):
         for rollout in recorder.add(step):
             if rollout.progress[-1] < len(rollout.instruction):

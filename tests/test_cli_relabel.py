@@ -123,12 +123,13 @@ def test_the_description_lists_achieved_goals_with_their_steps_and_what_became_o
     choice = Choice(np.array([7]), LETTERS.read("d"))
     text = describe_relabel(before, before, LETTERS, choice)
     assert text.splitlines()[5:-1] == [
-        "achieved   in 9 steps, of which 7 are candidates and 1 chosen",
-        "  steps 1-3:    c                      candidate",
+        "achieved   in 9 steps, of which 4 are candidates and 1 chosen",
+        "  step 1:       c                      candidate",
+        "  steps 2-3:    c",
         "  step 5:       c                      candidate",
         "  step 6:       a                      completed",
         "  step 7:       b, d, e                chosen: d",
-        "  step 8:       b, d, e                candidate",
+        "  step 8:       b, d, e",
         "  step 9:       j                      completed",
         "  step 10:      a, b, c, d and 2 more  candidate",
     ]

@@ -259,7 +259,7 @@ def test_the_example_domain_collects_relabels_and_replays(capsys):
         step = lanes.step(policy.act(rows, None)[0])
         finished += recorder.add(step)
         rows = step.rows
-    relabeler = Relabeler(RelabelSettings(importance_sampling=False), None)
+    relabeler = Relabeler(RelabelSettings(importance_sampling=False), None, repeats=True)
     rng = np.random.default_rng(0)
     several = 0
     for trajectory in finished:

@@ -138,7 +138,8 @@ def test_relabeled_rollouts_are_paid_as_the_real_world_pays(expanded):
         actions = trajectory.prev_action[1:].argmax(1)
         for mode, importance in (("some", True), ("some", False), ("all", True)):
             settings = RelabelSettings(mode, importance)
-            after = Relabeler(settings, rarity if importance else None)(trajectory, generator)
+            relabeler = Relabeler(settings, rarity if importance else None, repeats=True)
+            after = relabeler(trajectory, generator)
             changed += after is not trajectory
             world.reset(seed=after.world_seed, options={"instruction": after.instruction})
             steps = [world.step(action) for action in actions[: after.num_steps]]

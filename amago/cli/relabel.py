@@ -57,7 +57,7 @@ def relabel(arguments: Sequence[str]) -> int:
             )
         spec = _worded(header, store.goals)
         relabeler = StoreRelabeler(store, settings).now()
-        chosen = _find(store, relabeler, options.trajectory)
+        chosen = _find(store, relabeler, store.goals, options.trajectory)
         stored = store.read(chosen)
         before, choice, after = relabeler.look_back(stored, np.random.default_rng(options.seed))
         print(f"trajectory {chosen}")
@@ -115,7 +115,9 @@ def _worded(header: dict[str, Any], stored: GoalSpec) -> GoalSpec:
         return stored
 
 
-def _find(store: TrajectoryReader, relabeler: Relabeler, wanted: int | None) -> int:
+def _find(
+    store: TrajectoryReader, relabeler: Relabeler, goals: GoalSpec, wanted: int | None
+) -> int:
     from amago.replay.describe import open_candidates
 
     # Protected trajectories are demonstrations, and the first of them is -1: the run's own
@@ -132,6 +134,6 @@ def _find(store: TrajectoryReader, relabeler: Relabeler, wanted: int | None) -> 
             raise ValueError(f"the replay has no trajectory {wanted}; it has {' and '.join(parts)}")
         return wanted
     for trajectory_id in ids:
-        if len(open_candidates(relabeler.begin(store.read(trajectory_id)))):
+        if len(open_candidates(relabeler.begin(store.read(trajectory_id)), goals).rows):
             return trajectory_id
     return ids[0]

@@ -7,11 +7,11 @@ from itertools import groupby
 
 import numpy as np
 
-from amago import ragged
 from amago.goals import GoalSpec
+from amago.replay.candidates import Candidates, candidates, completed_rows
 from amago.replay.rarity import keys_of
 from amago.replay.reader import TrajectoryReader
-from amago.replay.relabel import Choice, Relabeler, candidates, completed_rows
+from amago.replay.relabel import Choice, Relabeler
 from amago.replay.settings import RelabelSettings
 from amago.types import Array, Trajectory
 
@@ -58,16 +58,18 @@ def achieving_rows(trajectory: Trajectory) -> Array:
     return rows
 
 
-def open_candidates(trajectory: Trajectory) -> Array:
-    """Rows among which relabeling chooses; none where all is complete."""
+def open_candidates(trajectory: Trajectory, goal_spec: GoalSpec) -> Candidates:
+    """Goals among which relabeling chooses; none where all is complete."""
     assert trajectory.instruction is not None and trajectory.progress is not None
-    rows = candidates(trajectory)
-    return rows[:0] if trajectory.progress[-1] == len(trajectory.instruction) else rows
+    found = candidates(trajectory, repeats=goal_spec.repeats)
+    complete = trajectory.progress[-1] == len(trajectory.instruction)
+    return Candidates(*(values[:0] for values in found)) if complete else found
 
 
 def _achievements(trajectory: Trajectory, goal_spec: GoalSpec, choice: Choice) -> list[str]:
     """One line per run of steps that achieved the same and fared alike."""
-    rows, free = achieving_rows(trajectory).tolist(), open_candidates(trajectory).tolist()
+    rows = achieving_rows(trajectory).tolist()
+    free = np.unique(open_candidates(trajectory, goal_spec).rows).tolist()
     if not rows:
         return ["achieved   nothing in any step"]
     marks = dict.fromkeys(free, "candidate")
@@ -176,14 +178,19 @@ def goal_choices(
     rng = np.random.default_rng(seed)
     shared = settings or RelabelSettings()
     relabelers = [
-        Relabeler(replace(shared, importance_sampling=wanted), store.rarity() if wanted else None)
+        Relabeler(
+            replace(shared, importance_sampling=wanted),
+            store.rarity() if wanted else None,
+            repeats=spec.repeats,
+        )
         for wanted in (True, False)
     ]
     goals: dict[int | bytes, Array] = {}
     counts: dict[int | bytes, Array] = {}
     for trajectory_id in rng.permutation(store.ids)[:max_trajectories].tolist():
         trajectory = relabelers[0].begin(store.read(trajectory_id))
-        for key, goal in _open_goals(trajectory).items():
+        found = open_candidates(trajectory, spec)
+        for key, goal in dict(zip(found.keys.tolist(), found.goals, strict=True)).items():
             goals[key] = goal
             counts.setdefault(key, np.zeros(3))[0] += 1
         for column, relabeler in enumerate(relabelers, start=1):
@@ -201,10 +208,3 @@ def goal_choices(
         for key, (count, with_importance, without) in counts.items()
     ]
     return sorted(rows, key=lambda row: (row.trajectories, row.goal))
-
-
-def _open_goals(trajectory: Trajectory) -> dict[int | bytes, Array]:
-    """The goals among which relabeling chooses, by key."""
-    assert trajectory.achieved is not None
-    _, found = ragged.select(trajectory.achieved, open_candidates(trajectory))
-    return dict(zip(keys_of(found).tolist(), found, strict=True))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from amago.goals import follow
+from amago.replay.candidates import candidates, completed_rows
 from amago.replay.rarity import Frequency, Rarity
 from amago.replay.reader import TrajectoryReader
 from amago.replay.settings import RelabelSettings
@@ -31,6 +32,7 @@ SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
 )
 """How a trajectory's draws turn rarity into odds, and how often: the rarest five (those that tie
 with the fifth, too), all alike, above the least rare, above the median."""
+_ALIKE = 1
 _CHANCES = list(accumulate(chance for chance, _ in SCHEMES))[:-1]
 
 
@@ -53,9 +55,12 @@ class Hindsight(NamedTuple):
 class Relabeler:
     """A Sampler's transform: another instruction for a trajectory, as the settings say."""
 
-    def __init__(self, settings: RelabelSettings, rarity: Rarity | None) -> None:
-        """`rarity` belongs to a window of the store; None draws all goals alike."""
-        self._settings = settings
+    def __init__(
+        self, settings: RelabelSettings, rarity: Rarity | None, *, repeats: bool = False
+    ) -> None:
+        """`rarity` belongs to a window of the store; None draws all goals alike. `repeats` is the
+        GoalSpec's: may an instruction ask for a goal twice?"""
+        self._settings, self._repeats = settings, repeats
         self._rarity = rarity if settings.importance_sampling else None
 
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
@@ -65,8 +70,10 @@ class Relabeler:
         """Relabel a trajectory and tell how; where nothing is chosen it stays what it was."""
         before = self.begin(trajectory)
         choice = self.choose(before, rng)
-        after = relabeled(before, merged(before, choice)) if len(choice.rows) else before
-        return Hindsight(before, choice, after)
+        if not len(choice.rows):
+            return Hindsight(before, choice, before)
+        instruction = merged(before, choice, repeats=self._repeats)
+        return Hindsight(before, choice, relabeled(before, instruction))
 
     def begin(self, trajectory: Trajectory) -> Trajectory:
         """What is relabeled: the trajectory, or what it is when asked for its first goal only."""
@@ -80,33 +87,33 @@ class Relabeler:
         return relabeled(trajectory, trajectory.instruction[:1])
 
     def choose(self, trajectory: Trajectory, rng: np.random.Generator) -> Choice:
-        """Draw steps without replacement, then one achieved goal of each; maybe none at all."""
+        """Draw steps without replacement, then one new goal of each; maybe none at all.
+
+        Unless instructions repeat goals, one that was drawn is not drawn again.
+        """
         assert trajectory.achieved is not None
-        offsets, goals = trajectory.achieved
         count = self._num_hindsight(trajectory, rng)
-        rows = candidates(trajectory) if count else np.zeros(0, np.int64)
-        if not len(rows):
-            return Choice(rows, goals[:0])
+        if not count:
+            return Choice(np.zeros(0, np.int64), trajectory.achieved[1][:0])
+        rows, goals, keys = candidates(trajectory, repeats=self._repeats)
+        weights, scheme = self._weights(goals, rng)
+        left, chosen = np.arange(len(rows)), list[int]()
+        while len(chosen) < count and len(left):
+            at = left[draw_goal(rows[left], weights[left], scheme, rng)]
+            chosen.append(int(at))
+            kept = rows[left] != rows[at]
+            if not self._repeats:
+                kept &= keys[left] != keys[at]
+            left = left[kept]
+        order = np.array(sorted(chosen), np.int64)
+        return Choice(rows[order], goals[order])
+
+    def _weights(self, goals: Array, rng: np.random.Generator) -> tuple[Array, int]:
+        """The weights of a trajectory's goals, and the scheme of all its draws."""
         if self._rarity is None:
-            rows = np.sort(rng.permutation(rows)[:count])
-            edges = offsets.astype(np.int64)
-            return Choice(rows, goals[rng.integers(edges[rows], edges[rows + 1])])
+            return np.ones(len(goals)), _ALIKE
         frequency: Frequency = "step" if rng.random() < 0.5 else "episode"
-        scheme = bisect(_CHANCES, rng.random())
-        weights = self._rarity.weights(goals, frequency)
-        sums = row_sums(weights, offsets)[rows]
-        chosen: list[tuple[int, int]] = []
-        for _ in range(min(count, len(rows))):
-            row = int(rows[draw(sums, scheme, rng)])
-            first, stop = int(offsets[row]), int(offsets[row + 1])
-            goal = first if stop == first + 1 else first + draw(weights[first:stop], scheme, rng)
-            chosen.append((row, goal))
-            left = rows != row
-            rows, sums = rows[left], sums[left]
-        chosen.sort()
-        return Choice(
-            np.array([row for row, _ in chosen], np.int64), goals[[goal for _, goal in chosen]]
-        )
+        return self._rarity.weights(goals, frequency), bisect(_CHANCES, rng.random())
 
     def _num_hindsight(self, trajectory: Trajectory, rng: np.random.Generator) -> int:
         """h of Algorithm 1: how many goals are put in, before the limit of the candidates."""
@@ -126,50 +133,40 @@ class StoreRelabeler:
                 "expected a store of trajectories with instructions, got one of an environment "
                 "without goals; sample it without relabeling"
             )
-        self._store, self._settings = store, settings
+        self._store, self._settings, self._repeats = store, settings, store.goals.repeats
 
     def now(self) -> Relabeler:
         """The transform of the store's present window."""
         weighted = self._settings.importance_sampling and self._settings.relabel != "none"
-        return Relabeler(self._settings, self._store.rarity() if weighted else None)
+        rarity = self._store.rarity() if weighted else None
+        return Relabeler(self._settings, rarity, repeats=self._repeats)
 
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
         return self.now()(trajectory, rng)
 
 
-def row_sums(weights: Array, offsets: Array) -> Array:
-    """The sum of the weights of each row, [T+1]."""
-    sums = np.zeros(len(offsets) - 1)
-    held = offsets[1:] > offsets[:-1]
-    if held.any():
-        sums[held] = np.add.reduceat(weights, offsets[:-1][held].astype(np.intp))
-    return sums
-
-
-def candidates(trajectory: Trajectory) -> Array:
-    """Rows whose step achieved some goal but did not complete one that was asked for."""
-    assert trajectory.achieved is not None and trajectory.progress is not None
-    offsets, progress = trajectory.achieved[0], trajectory.progress
-    free = (offsets[2:] > offsets[1:-1]) & (progress[1:] == progress[:-1])
-    rows: Array = 1 + free.nonzero()[0]
-    return rows
-
-
-def completed_rows(trajectory: Trajectory) -> Array:
-    """The row at which each completed goal was completed."""
-    assert trajectory.progress is not None
-    rows: Array = 1 + (trajectory.progress[1:] > trajectory.progress[:-1]).nonzero()[0]
-    return rows
-
-
-def merged(trajectory: Trajectory, choice: Choice) -> Array:
+def merged(trajectory: Trajectory, choice: Choice, *, repeats: bool) -> Array:
     """The new instruction: what was completed and chosen in the order in which it happened,
-    then what was asked for and is still open, up to the length of the old one."""
+    then what was asked for and is still open, up to the length of the old one.
+
+    Unless instructions repeat goals, what is still open does not hold what was chosen.
+    """
     assert trajectory.instruction is not None
     asked, completed = trajectory.instruction, completed_rows(trajectory)
     order = np.concatenate([completed, choice.rows]).argsort()
     happened = np.concatenate([asked[: len(completed)], choice.goals])[order]
-    return np.concatenate([happened, asked[len(completed) :]])[: len(asked)]
+    still_open = asked[len(completed) :]
+    if not repeats:
+        still_open = without(still_open, choice.goals)
+    return np.concatenate([happened, still_open])[: len(asked)]
+
+
+def without(goals: Array, taken: Array) -> Array:
+    """Goals [n, size] less one of each that was taken, where there is one."""
+    kept = np.ones(len(goals), np.bool_)
+    for goal in taken:
+        kept[(kept & (goals == goal).all(axis=1)).nonzero()[0][:1]] = False
+    return goals[kept]
 
 
 def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
@@ -184,6 +181,14 @@ def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
         terminal=trajectory.terminal | after.complete,
     )
     return cut(result, 0, int(after.complete.argmax()) + 1) if after.complete[-1] else result
+
+
+def draw_goal(rows: Array, weights: Array, scheme: int, rng: np.random.Generator) -> int:
+    """An index: first a row by the sum of its goals' weights, then one of its goals."""
+    starts = np.concatenate(([0], 1 + (rows[1:] != rows[:-1]).nonzero()[0]))
+    row = draw(np.add.reduceat(weights, starts), scheme, rng)
+    first, stop = int(starts[row]), int(starts[row + 1]) if row + 1 < len(starts) else len(rows)
+    return first + draw(weights[first:stop], scheme, rng)
 
 
 def draw(weights: Array, scheme: int, rng: np.random.Generator) -> int:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amago.goals import GoalSpec
+from amago.replay.candidates import completed_rows
 from amago.replay.describe import GoalChoice, achieving_rows, open_candidates
-from amago.replay.relabel import Choice, completed_rows
+from amago.replay.relabel import Choice
 from amago.report.sweeps import write_csv
 from amago.types import Array, Trajectory
 
@@ -45,7 +46,7 @@ def plot_relabel(
     bottom.set_xlim(0, before.num_steps * 1.02)
     _draw_progress(top, before, goal_spec, "asked")
     _draw_progress(bottom, after, goal_spec, "now asked")
-    _draw_steps(middle, before, choice)
+    _draw_steps(middle, before, goal_spec, choice)
     bottom.set_xlabel("step")
     drawn = [*top.lines, *middle.lines]  # the panel below has no others
     figure.legend(handles=drawn, loc="outside lower center", ncols=3, frameon=False)
@@ -77,12 +78,15 @@ def _draw_progress(axes: Axes, trajectory: Trajectory, goal_spec: GoalSpec, name
                    loc="left", fontsize=10)  # fmt: skip
 
 
-def _draw_steps(axes: Axes, trajectory: Trajectory, choice: Choice | None) -> None:
+def _draw_steps(
+    axes: Axes, trajectory: Trajectory, goal_spec: GoalSpec, choice: Choice | None
+) -> None:
     """Ticks in three lines, so that steps of several kinds show as all of them."""
     chosen = np.zeros(0, np.int64) if choice is None else choice.rows
+    free = open_candidates(trajectory, goal_spec).rows
     lines: list[tuple[str, Array, str, str]] = [
         ("achieved", achieving_rows(trajectory), GREY, "step that achieved goals"),
-        ("candidate", open_candidates(trajectory), BLUE, "step that may be chosen in hindsight"),
+        ("candidate", free, BLUE, "step that may be chosen in hindsight"),
         ("chosen", chosen, GREEN, "step that was chosen"),
     ]
     for height, (_, rows, colour, label) in enumerate(lines):

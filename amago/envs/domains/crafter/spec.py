@@ -39,6 +39,10 @@ class ExpandedCrafterGoals(CrafterGoals):
 
 
 def goal_spec(expanded: bool, max_goals: int = MAX_GOALS) -> GoalSpec:
-    arguments: dict[str, Any] = {"kind": "token", "vocabulary": goals.VOCABULARY}
+    arguments: dict[str, Any] = {
+        "kind": "token",
+        "vocabulary": goals.VOCABULARY,
+        "repeats": True,
+    }
     cls = ExpandedCrafterGoals if expanded else CrafterGoals
     return cls(max_goals, goals.GOAL_SIZE, **arguments)
