@@ -15,24 +15,25 @@ from amago.agent.policy import AgentPolicy
 from amago.check.forecast import Check, check
 from amago.config import Config
 from amago.envs.in_process import Env, InProcessVector
-from amago.envs.registry import make_vector, single_env
+from amago.envs.registry import MakeEnv, make_vector, single_env
 from amago.envs.settings import EnvSettings
 from amago.envs.spaces import ActionConverter, ObsConverter
-from amago.evaluation.play import check_spaces, evaluate_rollouts
+from amago.evaluation.evaluate import evaluate as evaluate_policy
+from amago.evaluation.evaluate import evaluate_agent
+from amago.evaluation.play import PlaySettings, check_fits, make_policy
 from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
 from amago.report.runs import read_run
-from amago.rollout.stats import summarise, summarise_per_task
 from amago.serving.predictor import Predictor
 from amago.training import loop
-from amago.training.final_test import conclude
-from amago.training.run import Custom, Run, check_custom, create, restore
+from amago.training.evaluation import final_test
+from amago.training.header import check_custom
+from amago.training.run import Custom, Run, create, restore
 from amago.training.source import find_source
 from amago.training.view import Silent, View
 from amago.types import EnvSpec, VectorEnv
 
-MakeEnv = Callable[[], Env]
 MakeEncoder = Callable[[EnvSpec], TimestepEncoder]
 MakeMemory = Callable[..., Memory]
 
@@ -51,7 +52,7 @@ def train(
     """Train an agent and return its final evaluation; everything else is in the run folder."""
     custom = Custom(Parts(encoder, memory), env)
     folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
-    return _finish(create(folder, config, seed, preset=preset, custom=custom), custom, view)
+    return _finish(create(folder, config, seed, preset=preset, custom=custom), view)
 
 
 def resume(
@@ -64,7 +65,7 @@ def resume(
 ) -> dict[str, Any]:
     """Continue a run from its latest checkpoint as if it had never stopped."""
     custom = Custom(Parts(encoder, memory), env)
-    return _finish(restore(Path(run_dir), custom=custom), custom, view)
+    return _finish(restore(Path(run_dir), custom=custom), view)
 
 
 def load(
@@ -81,7 +82,7 @@ def load(
     checkpoints: latest, best or an epoch."""
     source = find_source(run_dir, which)
     custom = Custom(Parts(encoder, memory), env)
-    check_custom(source.name, source.header, custom)
+    check_custom(source.name, source.header, custom.names())
     config = source.config
     with contextlib.closing(single_env(config.env, env)) as example:
         obs = ObsConverter(example.observation_space)
@@ -101,22 +102,38 @@ def evaluate(
     *,
     seed: int = 0,
     num_lanes: int = 16,
+    greedy: bool | None = None,
+    discount: float | None = None,
+    instruction: str | None = None,
 ) -> dict[str, Any]:
-    """Returns of a loaded policy: mean, deviation, success, and per tenth of the horizon; of
-    several tasks also each one's own."""
-    if episodes < 1:
-        raise ValueError(f"an evaluation needs at least 1 episode, got {episodes}")
-    vector, made_here = _vector(env, seed, min(num_lanes, episodes))
-    try:
-        check_spaces(policy.policy.agent.spec, vector.spec)
-        records = evaluate_rollouts(policy.policy, vector, episodes)
-        result: dict[str, Any] = dict(summarise(records))
-        if len(set(vector.tasks)) > 1:
-            result["tasks"] = summarise_per_task(records)
-        return result
-    finally:
-        if made_here:
-            vector.close()
+    """Play a loaded policy: return, success and length, per tenth of the horizon and per task.
+
+    `seed` decides worlds and sampled actions. The oracle of the same worlds is in `references`,
+    where it is known. `greedy` is the policy's own choice unless given.
+    """
+    agent, as_loaded = policy.policy.agent, policy.policy.greedy
+    settings = PlaySettings(
+        episodes=episodes,
+        num_lanes=num_lanes,
+        world_seed=seed,
+        action_seed=seed,
+        greedy=as_loaded if greedy is None else greedy,
+        discount=discount,
+        instruction=instruction,
+    )
+    if isinstance(env, str | EnvSettings):
+        env = EnvSettings(id=env) if isinstance(env, str) else env
+        return evaluate_agent(agent, env, settings)
+    if not isinstance(env, gym.Env) and callable(env):
+        return evaluate_agent(agent, EnvSettings(), settings, make_env=env)
+    if instruction is not None:
+        raise ValueError(
+            f"instruction={instruction!r} needs lanes that evaluate makes itself; pass the id of "
+            f"the environment or a function that makes one, not a {type(env).__name__}"
+        )
+    lanes = InProcessVector(lambda: env, 1, seed) if isinstance(env, gym.Env) else env
+    check_fits(agent.spec, lanes.spec)
+    return evaluate_policy(make_policy(agent, settings), lanes, episodes)
 
 
 def check_env(env: str | EnvSettings | MakeEnv | Env, steps: int = 1000, *, seed: int = 0) -> Check:
@@ -152,26 +169,13 @@ def new_run_dir(name: str, seed: int) -> Path:
     return Path("runs") / f"{name.replace('/', '-')}-seed{seed}-{stamp}"
 
 
-def _vector(env: Any, seed: int, num_lanes: int) -> tuple[VectorEnv, bool]:
-    """Lanes of whatever was given, and whether they are ours to close."""
-    if isinstance(env, str):
-        env = EnvSettings(id=env)
-    if isinstance(env, EnvSettings):
-        return make_vector(env, seed=seed, num_lanes=num_lanes), True
-    if isinstance(env, gym.Env):
-        return InProcessVector(lambda: env, 1, seed), False
-    if callable(env):
-        return make_vector(EnvSettings(), seed=seed, num_lanes=num_lanes, make_env=env), True
-    return env, False
-
-
-def _finish(run: Run, custom: Custom, view: View | None) -> dict[str, Any]:
+def _finish(run: Run, view: View | None) -> dict[str, Any]:
     view = view or Silent()
     view.begin(run.folder)
     try:
         loop.train(run, view)
         view.phase("final test")
-        result = conclude(run, custom)
+        result = final_test(run)
     finally:
         view.close()
         run.close()

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from playing import parse, play, worlds
+import numpy as np
+from playing import parse, play_observed, worlds
 
 from amago.envs.domains.package_delivery import DROPS, LEFT, RIGHT, PackageDelivery
 from amago.types import Array
@@ -64,8 +65,8 @@ def count(run: Path, rollouts: int) -> tuple[Counter[str], Counter[str], float]:
                 made[judged[0]] += 1
                 right[judged[0]] += judged[1]
 
-    success, _ = play(run, env, look)
-    return made, right, float(success.mean())
+    records = play_observed(run, env, look)
+    return made, right, float(np.mean([record.success for record in records]))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from playing import parse, play, worlds
+from playing import parse, play_observed, worlds
 
 from amago.envs.domains.maze_runner.task import MazeRunner
 from amago.types import Array
@@ -34,7 +34,9 @@ def report(run: Path, rollouts: int) -> list[str]:
             x, y = task.position[lane].tolist()
             paths[lane].append((x, y))
 
-    success, steps = play(run, env, look)
+    records = play_observed(run, env, look)
+    success = np.array([record.success for record in records])
+    steps = np.array([record.length for record in records])
     lines = [f"success {success.mean():.1%} of {rollouts}"]
     if success.any():
         taken, least = steps[success], shortest[success]

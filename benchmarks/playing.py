@@ -1,25 +1,43 @@
-"""New worlds played by a trained agent, with somebody looking at every step."""
+"""New worlds played by a trained agent, with somebody looking at every decision."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 import amago
-from amago.config import from_dict
 from amago.envs.native import NativeVector
-from amago.envs.registry import make_vector
-from amago.training.run import read_header
-from amago.types import Array
+from amago.evaluation.play import PlaySettings, make_lanes, make_policy, play
+from amago.rollout.stats import RolloutRecord
+from amago.training.header import read_config
+from amago.types import Array, Policy, Timestep
 
 SEED = 12_345
 
 Look = Callable[[Array, Array], None]
-"""Called before every step with the lanes that still play and the actions of all lanes."""
+"""Called before every step with the lanes of first rollouts and the actions of all lanes."""
+
+
+class Observed:
+    """A policy whose decisions somebody looks at, in the first rollout of every lane."""
+
+    def __init__(self, policy: Policy, look: Look) -> None:
+        self.policy, self.look = policy, look
+
+    def initial_state(self, num_lanes: int) -> Any:
+        self.begun = np.zeros(num_lanes, np.int64)
+        return self.policy.initial_state(num_lanes)
+
+    def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
+        self.begun += timestep.time == 0
+        action, state = self.policy.act(timestep, state)
+        self.look(np.flatnonzero(self.begun == 1), action)
+        return action, state
 
 
 def parse(description: str | None) -> tuple[Path, int]:
@@ -32,29 +50,21 @@ def parse(description: str | None) -> tuple[Path, int]:
     return arguments.run, arguments.rollouts
 
 
-def worlds(run: Path, count: int) -> NativeVector:
-    """Environments as in the run, with worlds that it has not seen."""
-    env = make_vector(from_dict(read_header(run)["config"]).env, seed=SEED, num_lanes=count)
+def settings_of(rollouts: int) -> PlaySettings:
+    """One rollout per lane, in worlds that no run has seen."""
+    return PlaySettings(episodes=rollouts, num_lanes=rollouts, world_seed=SEED)
+
+
+def worlds(run: Path, rollouts: int) -> NativeVector:
+    """Environments as in the run."""
+    env = make_lanes(read_config(run).env, settings_of(rollouts))
     assert isinstance(env, NativeVector)
     return env
 
 
-def play(run: Path, env: NativeVector, look: Look) -> tuple[Array, Array]:
-    """One rollout per lane: which succeeded, and how many steps each took."""
-    policy = amago.load(run).policy
-    lanes = env.num_lanes
-    playing, success = np.ones(lanes, np.bool_), np.zeros(lanes, np.bool_)
-    steps = np.zeros(lanes, np.int64)
-    rows, state = env.reset(), policy.initial_state(lanes)
-    while playing.any():
-        action, state = policy.act(rows, state)
-        look(np.flatnonzero(playing), action)
-        steps += playing
-        step = env.step(action)
-        if step.final is not None:
-            assert step.final.success is not None
-            ended = playing[step.final_lanes]
-            success[step.final_lanes[ended]] = step.final.success[ended]
-            playing[step.final_lanes] = False
-        rows = step.rows
-    return success, steps
+def play_observed(run: Path, env: NativeVector, look: Look) -> list[RolloutRecord]:
+    """One rollout per lane, in the order of lanes."""
+    agent = amago.load(run).policy.agent
+    policy = make_policy(agent, settings_of(env.num_lanes))
+    records = play(Observed(policy, look), env, env.num_lanes)
+    return sorted(records, key=lambda record: record.lane)

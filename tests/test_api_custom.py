@@ -15,8 +15,8 @@ from test_run_helpers import command, differing, evidence, tiny
 
 import amago
 from amago import api
-from amago.config import from_dict
-from amago.training.run import create, read_header
+from amago.training.header import read_config
+from amago.training.run import create
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CUSTOM = {
@@ -158,7 +158,7 @@ def test_the_stages_of_the_long_corridor_begin_with_what_was_learned_and_go_on_w
     assert evidence(tmp_path / "t-maze-4" / "seed-1") == before
 
     runs = [tmp_path / f"t-maze-{corridor}" / "seed-1" for corridor in stages]
-    configs = [from_dict(read_header(run)["config"]) for run in runs]
+    configs = [read_config(run) for run in runs]
     assert [config.run.start_from for config in configs] == ["", str(runs[0]), str(runs[1])]
     assert [config.env.ids[-1][-1] for config in configs] == ["4", "6", "8"]
     out = capsys.readouterr().out

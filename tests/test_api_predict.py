@@ -21,8 +21,8 @@ from amago.config import Config, override
 from amago.envs.lanes import world_seed
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.evaluation import play as evaluate
-from amago.evaluation.play import evaluate_rollouts
+from amago.evaluation import play as playing
+from amago.evaluation.play import play
 from amago.rollout.random_policy import RandomPolicy
 from amago.serving.predictor import Predictor
 from amago.training.source import find_source
@@ -62,7 +62,7 @@ def _actions_of_evaluation(
                 taken.setdefault(key, []).append(rows.prev_action[row].copy())
             number[lane] += len(final)
 
-    evaluate_rollouts(policy.policy, env, episodes, watch)
+    play(policy.policy, env, episodes, watchers=[watch])
     env.close()
     return taken
 
@@ -253,12 +253,12 @@ class Endless(gym.Env[Array, int]):
 def test_an_evaluation_gives_up_what_never_ends_but_not_what_is_only_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(evaluate, "MAX_STEPS_WITHOUT_END", 5)
+    monkeypatch.setattr(playing, "MAX_STEPS_WITHOUT_END", 5)
     settings = EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 20})
     long = make_vector(settings, seed=0, num_lanes=2)
-    records = evaluate_rollouts(RandomPolicy(long.spec, 0), long, 4)
+    records = play(RandomPolicy(long.spec, 0), long, 4)
     assert [record.length for record in records] == [21] * 4
 
     endless = make_vector(EnvSettings(), seed=0, num_lanes=1, make_env=Endless)
     with pytest.raises(RuntimeError, match=r"within 5 steps.*--env\.horizon"):
-        evaluate_rollouts(RandomPolicy(endless.spec, 0), endless, 1)
+        play(RandomPolicy(endless.spec, 0), endless, 1)

@@ -177,8 +177,7 @@ def test_a_film_of_an_unknown_format_is_refused_before_anything_is_played(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played = []
-    original = api.evaluate
-    monkeypatch.setattr(api, "evaluate", lambda *a, **k: played.append(1) or original(*a, **k))
+    monkeypatch.setattr("amago.evaluation.evaluate.play", lambda *a, **k: played.append(1))
     code, _, err = command(capsys, "eval", run, "--episodes", "2", "--video", "film.avi")
     assert code == 2 and ".mp4 or .gif" in err and "film.avi" in err
     assert not played

@@ -162,12 +162,13 @@ def test_attention_of_an_agent_without_any_is_refused(tmp_path: Path) -> None:
     from amago.agent.policy import AgentPolicy
     from amago.envs.registry import make_vector
     from amago.evaluation.attention import diagnose_rollout
+    from amago.evaluation.play import PlaySettings
 
     config = replace(amago.preset("t-maze"), memory="gru")
     vector = make_vector(config.env, seed=0, num_lanes=1)
     policy = AgentPolicy(Agent(vector.spec, config), seed=0)
     with pytest.raises(ValueError, match="--memory transformer"):
-        diagnose_rollout(policy, config.env, 0)
+        diagnose_rollout(policy, config.env, PlaySettings())
 
 
 def test_presets_lists_all_and_prints_every_setting_of_one(

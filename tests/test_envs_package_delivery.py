@@ -12,7 +12,6 @@ from test_goals_helpers import DELIVERY
 from amago.envs.domains.package_delivery import PackageDelivery
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.evaluation.references import oracle_blocks, oracle_summary
 from amago.rollout.random_policy import RandomPolicy
 
 State = tuple[int, int, int]
@@ -173,18 +172,6 @@ def test_the_oracle_is_as_fast_as_exhaustive_search_for_any_order_of_goals():
         assert task.best_steps(lane).tolist() == fewest_steps(task, lane)
         task.instruct(lane, rng.choice(task.achievable(lane)[:, 0], 4))  # unordered, repeated
         assert task.best_steps(lane).tolist() == fewest_steps(task, lane)
-
-
-def test_references_are_the_oracles_rollouts():
-    settings = EnvSettings(id="amago/PackageDelivery-v0")
-    summary, blocks = oracle_summary(settings), oracle_blocks(settings)
-    assert summary["success_rate"] == 1.0 and summary["return_mean"] == pytest.approx(3, abs=0.1)
-    assert sum(blocks) == pytest.approx(summary["return_mean"]) and len(blocks) == 10
-    # The last of k places of 30, and a step for every drop, fits in two tenths of 180 steps.
-    assert 20 < summary["length_mean"] < 30 and sum(blocks[2:]) == 0
-    short = oracle_summary(EnvSettings(id="amago/PackageDelivery-v0", horizon=10))
-    assert short["success_rate"] < 0.2 and short["length_mean"] <= 10
-    assert oracle_summary(EnvSettings(id="amago/Wind-v0")) is None
 
 
 def test_random_play_hardly_ever_succeeds():

@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +19,8 @@ from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.evaluation import film as video
 from amago.evaluation.film import captioned, instruction_lines, record_video, same_size
-from amago.evaluation.play import evaluate_instructions
+from amago.evaluation.instructions import success_per_instruction
+from amago.evaluation.play import PlaySettings
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +102,10 @@ def test_the_table_has_every_instruction_of_the_paper_beside_random_play(crafter
 
 
 class Chooser:
-    """Takes one action, in the place of an agent that was trained on some environment."""
+    """Always takes the same action."""
 
-    def __init__(self, spec, action):
-        self.agent, self.action = SimpleNamespace(spec=spec), action
+    def __init__(self, action):
+        self.action = action
 
     def initial_state(self, num_lanes):
         return None
@@ -122,7 +122,7 @@ def test_a_table_tells_instructions_and_players_apart():
     settings = EnvSettings(id="amago/Crafter-v0", kwargs={"horizon": 3})
     spec = make_vector(settings, seed=0, num_lanes=1).spec
     asked = ("travel to (30, 30)", "travel to (35, 30)", "place stone")
-    rows = evaluate_instructions(Chooser(spec, LEFT), settings, asked, 8, seed=0)
+    rows = success_per_instruction(Chooser(LEFT), spec, settings, PlaySettings(8), asked)
     assert [row["instruction"] for row in rows] == [*asked, "(as drawn)"]
     assert rows[0]["success"] > 0.5 > rows[0]["random"]
     assert [row["success"] for row in rows[1:3]] == [0.0, 0.0]
@@ -135,7 +135,7 @@ def test_an_undirected_agent_is_judged_by_the_same_table():
     ).spec
     settings = EnvSettings(id="amago/Crafter-v0", kwargs={**undirected, "instructions": "random"})
     asked = ("travel to (30, 30)", "travel to (35, 30)")
-    rows = evaluate_instructions(Chooser(spec, LEFT), settings, asked, 8, seed=0)
+    rows = success_per_instruction(Chooser(LEFT), spec, settings, PlaySettings(8), asked)
     assert spec.goals is None and rows[0]["success"] > 0.5 and rows[1]["success"] == 0.0
 
 
@@ -144,26 +144,25 @@ def test_a_table_of_other_observations_is_refused():
     pixels = replace(settings, kwargs={"observation": "pixels"})
     spec = make_vector(settings, seed=0, num_lanes=1).spec
     with pytest.raises(ValueError, match="trained on amago/Crafter-v0 with observations"):
-        evaluate_instructions(Chooser(spec, 0), pixels, ("eat cow",), 1, seed=0)
+        success_per_instruction(Chooser(0), spec, pixels, PlaySettings(1), ("eat cow",))
     expanded = replace(settings, kwargs={"expanded": True})
     with pytest.raises(ValueError, match="goals ExpandedCrafterGoals"):
-        evaluate_instructions(Chooser(spec, 0), expanded, ("eat cow",), 1, seed=0)
+        success_per_instruction(Chooser(0), spec, expanded, PlaySettings(1), ("eat cow",))
 
 
 def test_the_film_ends_with_what_the_last_step_completed(tmp_path, monkeypatch):
     settings = EnvSettings(
         id="amago/Crafter-v0", kwargs={"horizon": 9}, instruction="travel to (30, 30), eat cow"
     )
-    spec = make_vector(settings, seed=0, num_lanes=1).spec
     shown = []
     monkeypatch.setattr(video, "captioned", lambda frame, lines: shown.append(lines) or frame)
-    record_video(Chooser(spec, LEFT), settings, 0, tmp_path / "out.gif")
+    record_video(Chooser(LEFT), settings, PlaySettings(), tmp_path / "out.gif")
     begun, done = "[ ] travel to (30, 30)", "[x] travel to (30, 30)"
     expected = [[begun, "[ ] eat cow"]] * 2 + [[done, "[ ] eat cow"]] * 8
     assert shown == expected  # the reset and nine steps
     shown.clear()
     one = replace(settings, instruction="travel to (30, 30)")
-    record_video(Chooser(spec, LEFT), one, 0, tmp_path / "out.gif")
+    record_video(Chooser(LEFT), one, PlaySettings(), tmp_path / "out.gif")
     assert shown == [[begun], [begun], [done]]
 
 

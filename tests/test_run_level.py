@@ -16,6 +16,7 @@ from test_run_helpers import differing, evidence, lines, tiny
 from amago import api
 from amago.agent.learner import Learner
 from amago.envs.catalogue import PRESETS, preset
+from amago.rollout.stats import RolloutRecord
 from amago.training import checkpoint
 from amago.training.loop import Clock
 
@@ -24,7 +25,7 @@ from amago.training.loop import Clock
 def _no_plots_and_oracles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both take longer than all else that these runs do."""
     monkeypatch.setattr(api, "plot_run", lambda *_: None)
-    monkeypatch.setattr("amago.training.final_test.oracle_blocks", lambda _: None)
+    monkeypatch.setattr("amago.evaluation.evaluate.oracle_records", lambda *_: None)
 
 
 def _open_below(folder: Path) -> list[str]:
@@ -122,10 +123,11 @@ def test_only_latest_best_and_periodic_checkpoints_stay(
 ) -> None:
     returns = iter([1.0, 5.0, 2.0, 3.0, 0.0, 4.0, 1.0])
 
-    def evaluate(*_: Any) -> dict[str, Any]:
-        return {"eval/return_mean": next(returns)}
+    def evaluate(_: Any) -> list[RolloutRecord]:
+        total = next(returns)
+        return [RolloutRecord("wind", 0, total, 1, success=None, blocks=None, world_seed=0)]
 
-    monkeypatch.setattr("amago.training.loop.evaluate_epoch", evaluate)
+    monkeypatch.setattr("amago.training.loop.evaluate_run", evaluate)
     periodic = {"run.save_interval": 1, "run.keep_interval": 3, "run.eval_interval": 1}
     api.train(tiny("wind", {"run.epochs": 7, **periodic}), 0, tmp_path / "run")
     folder = tmp_path / "run" / "checkpoints"

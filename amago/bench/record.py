@@ -13,7 +13,7 @@ from typing import Any
 
 from amago.bench.conditions import SOURCE, Bench
 from amago.bench.results import Result
-from amago.training.run import git_commit
+from amago.training.header import git_commit
 
 PACKAGES = ("amago", "torch", "numpy", "gymnasium", "lmdb")
 

@@ -23,8 +23,8 @@ from amago.replay.collate import collate
 from amago.replay.window import cut
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
+from amago.seeding import seed_torch
 from amago.training.process import forget_peak, peak_bytes
-from amago.training.seeding import seed_torch
 from amago.types import Array, ObsSpec, Timestep, Trajectory, max_goals
 
 TOLERANCE = 1e-4

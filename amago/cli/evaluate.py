@@ -17,8 +17,9 @@ from amago.config import Config, literal, override
 from amago.envs.settings import EnvSettings
 
 if TYPE_CHECKING:
+    from amago.agent.agent import Agent
     from amago.agent.policy import AgentPolicy
-    from amago.serving.predictor import Predictor
+    from amago.evaluation.play import PlaySettings
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class EvalOptions:
 def evaluate(arguments: Sequence[str]) -> int:
     options = parse(EvalOptions, gathered("--set", arguments), "amago eval")
     from amago import api
-    from amago.evaluation.film import check_video, record_video
+    from amago.evaluation.evaluate import evaluate_agent
+    from amago.evaluation.film import check_video
     from amago.training.process import prepare_process
-    from amago.training.seeding import derive
     from amago.training.source import find_source
 
     if options.greedy and options.sampled:
@@ -70,46 +71,64 @@ def evaluate(arguments: Sequence[str]) -> int:
     if options.video is not None:
         check_video(options.video)
     prepare_process(options.threads)
-    policy = api.load(
-        options.run,
-        which=options.which,
-        greedy=options.greedy if options.greedy or options.sampled else None,
-        seed=derive(options.seed, "acting"),
-    )
-    settings = changed(find_source(options.run, options.which).config, options.set)
-    if options.instruction is not None:
-        settings = replace(settings, instruction=options.instruction)
-    seed = derive(options.seed, "eval envs")
+    greedy = options.greedy if options.greedy or options.sampled else None
+    loaded = api.load(options.run, which=options.which, greedy=greedy).policy
+    agent, env = loaded.agent, changed(find_source(options.run, options.which).config, options.set)
+    settings = _play_settings(options, loaded.greedy)
     if options.table is not None:
-        return _show_table(policy, settings, options, seed)
-    result = api.evaluate(policy, settings, options.episodes, seed=seed, num_lanes=32)
+        return _show_table(agent, env, settings, options)
+    result = evaluate_agent(agent, env, settings)
     if options.json:
         print(json.dumps(result))
     else:
-        from amago.evaluation.references import oracle_blocks
-
-        print_evaluation(result, oracle_blocks(settings))
-    said = sys.stderr if options.json else sys.stdout
-    if options.video is not None:
-        record_video(policy.policy, settings, seed, options.video)
-        print(f"video: {options.video}", file=said)
-    if options.attention is not None:
-        _draw_attention(policy.policy, settings, seed, options.attention)
-        print(f"attention: {options.attention}", file=said)
+        print_evaluation(result)
+    _show_one_rollout(agent, env, settings, options)
     return 0
 
 
-def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, seed: int) -> int:
+def _play_settings(options: EvalOptions, greedy: bool) -> PlaySettings:
+    from amago.evaluation.play import PlaySettings
+    from amago.seeding import derive
+
+    return PlaySettings(
+        episodes=options.episodes,
+        world_seed=derive(options.seed, "eval envs"),
+        action_seed=derive(options.seed, "acting"),
+        greedy=greedy,
+        instruction=options.instruction,
+    )
+
+
+def _show_one_rollout(
+    agent: Agent, env: EnvSettings, settings: PlaySettings, options: EvalOptions
+) -> None:
+    from amago.evaluation.film import record_video
+    from amago.evaluation.play import make_policy
+
+    out = sys.stderr if options.json else sys.stdout
+    if options.video is not None:
+        record_video(make_policy(agent, settings), env, settings, options.video)
+        print(f"video: {options.video}", file=out)
+    if options.attention is not None:
+        _draw_attention(make_policy(agent, settings), env, settings, options.attention)
+        print(f"attention: {options.attention}", file=out)
+
+
+def _show_table(
+    agent: Agent, env: EnvSettings, settings: PlaySettings, options: EvalOptions
+) -> int:
     from rich.console import Console
 
     from amago.envs.domains.crafter.goals import TABLE_GOALS
-    from amago.evaluation.play import evaluate_instructions
+    from amago.evaluation.instructions import success_per_instruction
+    from amago.evaluation.play import make_policy
     from amago.report.tables import instruction_table
 
-    if settings.kwargs.get("instructions") == "none":
-        # Asked or not, an undirected agent shows in the same way what it achieves.
-        settings = replace(settings, kwargs={**settings.kwargs, "instructions": "random"})
-    rows = evaluate_instructions(policy.policy, settings, TABLE_GOALS, options.episodes, seed)
+    if env.kwargs.get("instructions") == "none":
+        # An agent that reads no instructions is tested with the same ones.
+        env = replace(env, kwargs={**env.kwargs, "instructions": "random"})
+    policy = make_policy(agent, settings)
+    rows = success_per_instruction(policy, agent.spec, env, settings, TABLE_GOALS)
     if options.json:
         print(json.dumps(rows))
     else:
@@ -117,11 +136,13 @@ def _show_table(policy: Predictor, settings: EnvSettings, options: EvalOptions, 
     return 0
 
 
-def _draw_attention(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Path) -> None:
+def _draw_attention(
+    policy: AgentPolicy, env: EnvSettings, settings: PlaySettings, path: Path
+) -> None:
     from amago.evaluation.attention import diagnose_rollout
     from amago.report.attention import plot_attention
 
-    _, layers = diagnose_rollout(policy, settings, seed)
+    _, layers = diagnose_rollout(policy, env, settings)
     path.parent.mkdir(parents=True, exist_ok=True)
     plot_attention(
         [layer.weights.cpu().numpy() for layer in layers],

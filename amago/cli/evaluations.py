@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 
-def report(folder: Path, work: Callable[[], dict[str, Any]]) -> int:
-    """Run to the end and show what came of it; say how to go on when interrupted."""
+def run_to_the_end(folder: Path, work: Callable[[], dict[str, Any]]) -> int:
+    """Run, then print the final test; when interrupted, print how to continue."""
     try:
         result = work()
     except KeyboardInterrupt:
         print(f"\nstopped; go on with: amago resume {folder}", file=sys.stderr)
         return 130
-    print_evaluation(result, result["references"].get("oracle"))
+    print_evaluation(result)
     print(f"curves: {folder / 'curves.png'}")
     return 0
 
 
-def print_evaluation(result: dict[str, Any], oracle: list[float] | None) -> None:
+def print_evaluation(result: dict[str, Any]) -> None:
     from rich.console import Console
 
     from amago.report.tables import adaptation_bars, evaluation_table
@@ -28,4 +28,5 @@ def print_evaluation(result: dict[str, Any], oracle: list[float] | None) -> None
     console = Console()
     console.print(evaluation_table(result))
     if result.get("return_per_block") is not None:
+        oracle = result["references"].get("oracle")
         console.print(adaptation_bars(result["return_per_block"], oracle))

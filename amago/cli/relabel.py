@@ -45,7 +45,7 @@ def relabel(arguments: Sequence[str]) -> int:
     from amago.replay.relabel import StoreRelabeler
     from amago.replay.store import TrajectoryStore
     from amago.report.relabeling import plot_relabel
-    from amago.training.run import read_header
+    from amago.training.header import read_header
 
     header = read_header(options.run)
     settings = from_dict(header["config"]).relabel

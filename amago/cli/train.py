@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from amago.cli.evaluations import report
+from amago.cli.evaluations import run_to_the_end
 from amago.cli.parsing import parse, values_of
 from amago.config import Config, literal, override
 from amago.envs.catalogue import preset
@@ -59,7 +59,7 @@ def train(arguments: Sequence[str]) -> int:
 
     folder = options.run_dir or api.new_run_dir(name, options.seed)
     view = make_view(config.run.epochs)
-    return report(
+    return run_to_the_end(
         folder,
         lambda: api.train(config, options.seed, folder, preset=name, view=view),
     )
@@ -88,9 +88,8 @@ def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
 def resume(arguments: Sequence[str]) -> int:
     options = parse(ResumeOptions, arguments, "amago resume")
     from amago import api
-    from amago.config import from_dict
-    from amago.training.run import read_header
+    from amago.training.header import read_config
     from amago.training.view import make_view
 
-    epochs = from_dict(read_header(options.run)["config"]).run.epochs
-    return report(options.run, lambda: api.resume(options.run, view=make_view(epochs)))
+    epochs = read_config(options.run).run.epochs
+    return run_to_the_end(options.run, lambda: api.resume(options.run, view=make_view(epochs)))

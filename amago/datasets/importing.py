@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from amago.config import from_dict
 from amago.datasets.episodes import Importer
 from amago.datasets.npz import read_npz
 from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
-from amago.training.run import Custom, read_header, restore
+from amago.training.header import read_config, read_header
+from amago.training.run import Custom, restore
 from amago.types import BARE_KEY, EnvSpec, Trajectory
 
 
@@ -52,7 +52,7 @@ def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
         )
 
 
-def read_run(folder: Path) -> Iterator[Trajectory]:
+def read_replay(folder: Path) -> Iterator[Trajectory]:
     """All trajectories that another run's replay may sample."""
     read_header(folder)
     with TrajectoryStore.open_readonly(folder / "replay") as store:
@@ -64,7 +64,7 @@ def import_into(
     folder: Path, kind: str, sources: Iterable[str], make_env: MakeEnv | None = None
 ) -> tuple[int, int]:
     """Add data of one kind (npz, minari, run) to a run, all or none; trajectories and steps."""
-    config = from_dict(read_header(folder)["config"])
+    config = read_config(folder)
     with contextlib.closing(single_env(config.env, make_env)) as env:
         importer = Importer(ObsConverter(env.observation_space), ActionConverter(env.action_space))
     sources = list(sources)
@@ -102,7 +102,7 @@ def _check_length(trajectory: Trajectory, spec: EnvSpec) -> None:
 def _read(kind: str, source: str, importer: Importer) -> Iterator[Trajectory]:
     if kind == "npz":
         return read_npz(Path(source), importer)
-    return read_minari(source, importer) if kind == "minari" else read_run(Path(source))
+    return read_minari(source, importer) if kind == "minari" else read_replay(Path(source))
 
 
 def _flat_keys(obs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
+from amago.envs.tasks.base import Task
 from amago.envs.trials import Trials
 from amago.envs.worker_process import Factory
 from amago.envs.workers import WorkerVector
@@ -61,6 +62,13 @@ def make_vector(
 def first_task(settings: EnvSettings) -> EnvSettings:
     """The settings themselves, or those of the first of several tasks."""
     return joint_tasks(settings)[0].settings if settings.ids else settings
+
+
+def native_task(settings: EnvSettings) -> Task | None:
+    """The natively batched task that the lanes of those settings play; None where there is none."""
+    settings = _with_full_id(settings)
+    kwargs = None if settings.ids else _native_kwargs(settings)
+    return None if kwargs is None else make_task(settings.id, **kwargs)
 
 
 def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from amago.agent.agent import pack
 from amago.agent.policy import AgentPolicy
-from amago.envs.registry import first_task, make_vector
+from amago.envs.registry import first_task
 from amago.envs.settings import EnvSettings
-from amago.evaluation.play import evaluate_rollouts
+from amago.evaluation.play import PlaySettings, make_lanes, play
 from amago.nets.memory import TransformerMemory
 from amago.nets.memory.diagnose import LayerDiagnosis, diagnose
 from amago.replay.collate import collate
@@ -17,22 +19,19 @@ from amago.types import Trajectory, max_goals
 
 
 def diagnose_rollout(
-    policy: AgentPolicy, settings: EnvSettings, seed: int
+    policy: AgentPolicy, env: EnvSettings, settings: PlaySettings
 ) -> tuple[Trajectory, list[LayerDiagnosis]]:
     """Play one rollout in one lane and look at every layer's attention over it."""
     memory = policy.agent.memory
     if not isinstance(memory, TransformerMemory):
         raise ValueError(
-            f"attention is there only in a Transformer, got {type(memory).__name__}; "
+            f"only a Transformer has attention, got {type(memory).__name__}; "
             "evaluate a run that was trained with --memory transformer"
         )
-    env = make_vector(first_task(settings), seed=seed, num_lanes=1)
-    try:
-        recorder = Recorder(env.spec, env.tasks)
-        finished: list[Trajectory] = []
-        evaluate_rollouts(policy, env, 1, lambda step: finished.extend(recorder.add(step)))
-    finally:
-        env.close()
+    finished: list[Trajectory] = []
+    with contextlib.closing(make_lanes(first_task(env), settings.one_rollout())) as lanes:
+        recorder = Recorder(lanes.spec, lanes.tasks)
+        play(policy, lanes, 1, watchers=[lambda step: finished.extend(recorder.add(step))])
     with torch.no_grad():
         batch = collate(finished[:1], [0], max_goals=max_goals(policy.agent.spec))
         _, rows = pack(batch.to(policy.device))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from amago.agent.policy import AgentPolicy
-from amago.envs.registry import first_task, make_vector
+from amago.envs.registry import first_task
 from amago.envs.settings import EnvSettings
-from amago.evaluation.play import evaluate_rollouts
-from amago.types import Array, EnvSpec, Step, Timestep
+from amago.evaluation.play import PlaySettings, make_lanes, play
+from amago.types import Array, EnvSpec, Policy, Step, Timestep, VectorEnv
 
 FRAMES_PER_SECOND = 12
 MARGIN = 4
@@ -30,38 +30,42 @@ def check_video(path: Path) -> None:
         )
 
 
-def record_video(policy: AgentPolicy, settings: EnvSettings, seed: int, path: Path) -> None:
+def record_video(policy: Policy, env: EnvSettings, settings: PlaySettings, path: Path) -> None:
     """Play one rollout in one lane and write what it looks like."""
     check_video(path)
     import imageio.v3 as iio
 
-    env = make_vector(first_task(settings), seed=seed, num_lanes=1)
-    frames: list[Array] = []
-    bare: list[Array] = []
-
-    def watch(step: Step) -> None:
-        if step.final is None:
-            bare[:] = [env.render()]
-            frames.append(captioned(bare[0], instruction_lines(env.spec, step.rows)))
-        elif bare:
-            # The lane was reset in this call and shows its next world: the last picture stays, for
-            # a second, with what the last step completed.
-            last = captioned(bare[0], instruction_lines(env.spec, step.final))
-            frames.extend([last] * FRAMES_PER_SECOND)
-
-    try:
-        evaluate_rollouts(policy, env, 1, watch)
-    finally:
-        env.close()
+    with contextlib.closing(make_lanes(first_task(env), settings.one_rollout())) as lane:
+        camera = _Camera(lane)
+        play(policy, lane, 1, watchers=[camera])
     path.parent.mkdir(parents=True, exist_ok=True)
     rate: dict[str, Any] = {"fps": FRAMES_PER_SECOND}
     if path.suffix == ".gif":
         rate = {"duration": 1000 / FRAMES_PER_SECOND, "loop": 0}
-    iio.imwrite(path, same_size(frames), **rate)
+    iio.imwrite(path, same_size(camera.frames), **rate)
+
+
+class _Camera:
+    """Watches a lane: a picture per step, with the instruction below."""
+
+    def __init__(self, lane: VectorEnv) -> None:
+        self.lane, self.frames = lane, list[Array]()
+        self._picture: Array | None = None
+
+    def __call__(self, step: Step) -> None:
+        spec = self.lane.spec
+        if step.final is None:
+            self._picture = self.lane.render()
+            self.frames.append(captioned(self._picture, instruction_lines(spec, step.rows)))
+        elif self._picture is not None:
+            # The lane was reset in this call and shows its next world: the last picture stays, for
+            # a second, with what the last step completed.
+            last = captioned(self._picture, instruction_lines(spec, step.final))
+            self.frames.extend([last] * FRAMES_PER_SECOND)
 
 
 def instruction_lines(spec: EnvSpec, rows: Timestep) -> list[str]:
-    """What lane 0 is asked for, a goal per line, with a mark at those that are complete."""
+    """The instruction of lane 0, a goal per line, with a mark at those that are complete."""
     if spec.goals is None or rows.instruction is None:
         return []
     assert rows.num_goals is not None and rows.progress is not None

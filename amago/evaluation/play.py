@@ -1,39 +1,84 @@
-"""Playing a fixed number of rollouts and saying what they earned."""
+"""The one way to play a policy: tests, references, tables, films and attention all use it."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from amago.agent.agent import Agent
 from amago.agent.policy import AgentPolicy
-from amago.envs.registry import make_vector
+from amago.envs.registry import MakeEnv, make_vector
 from amago.envs.settings import EnvSettings
 from amago.rollout.driver import drive
-from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import RolloutRecord, RolloutTracker
 from amago.types import EnvSpec, Policy, Step, VectorEnv
 
 MAX_STEPS_WITHOUT_END = 100_000
-MAX_LANES = 32
+
+Watcher = Callable[[Step], None]
+"""Called with every step of a play, those of rollouts beyond the number asked for included."""
 
 
-def evaluate_rollouts(
-    policy: Policy,
-    env: VectorEnv,
-    episodes: int,
-    watch: Callable[[Step], None] | None = None,
+@dataclass(frozen=True)
+class PlaySettings:
+    """Which worlds are played, what is asked for there, and how the agent chooses actions."""
+
+    episodes: int = 100
+    """Rollouts to play."""
+    num_lanes: int = 32
+    """Most environments at a time."""
+    world_seed: int = 0
+    """Seed of the worlds."""
+    action_seed: int = 0
+    """Seed of sampled actions."""
+    greedy: bool = False
+    """Take the most likely action instead of sampling one."""
+    discount: float | None = None
+    """Act with the policy of this discount; unset: the agent's acting discount."""
+    instruction: str | None = None
+    """Ask for this in every world; unset: for what the environment's settings say."""
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise ValueError(f"an evaluation needs at least 1 episode, got {self.episodes}")
+
+    def env(self, settings: EnvSettings) -> EnvSettings:
+        """The environment as it is played."""
+        if self.instruction is None:
+            return settings
+        return replace(settings, instruction=self.instruction)
+
+    def one_rollout(self) -> PlaySettings:
+        """The first rollout of the first lane alone."""
+        return replace(self, episodes=1, num_lanes=1)
+
+
+def make_lanes(
+    env: EnvSettings, settings: PlaySettings, make_env: MakeEnv | None = None
+) -> VectorEnv:
+    """The lanes of a play, not more than there are rollouts."""
+    num_lanes = min(settings.num_lanes, settings.episodes)
+    seed = settings.world_seed
+    return make_vector(settings.env(env), seed=seed, num_lanes=num_lanes, make_env=make_env)
+
+
+def make_policy(agent: Agent, settings: PlaySettings) -> AgentPolicy:
+    """The agent as it acts in a play."""
+    return AgentPolicy(
+        agent, seed=settings.action_seed, greedy=settings.greedy, discount=settings.discount
+    )
+
+
+def play(
+    policy: Policy, env: VectorEnv, episodes: int, *, watchers: Sequence[Watcher] = ()
 ) -> list[RolloutRecord]:
     """Exactly `episodes` rollouts, shared out over the lanes beforehand.
 
     A fixed quota per lane keeps short rollouts from crowding out long ones. The lanes begin
     at their first world, so two policies on one environment meet the same worlds.
     """
-    if episodes < 1:
-        raise ValueError(f"an evaluation needs at least 1 episode, got {episodes}")
     env.episodes = np.zeros_like(env.episodes)
     lanes = np.arange(env.num_lanes)
     quota = episodes // env.num_lanes + (lanes < episodes % env.num_lanes)
@@ -41,7 +86,7 @@ def evaluate_rollouts(
     patience = max(MAX_STEPS_WITHOUT_END, 2 * (env.spec.horizon or 0))
     since_end = 0
     for step in drive(env, policy):
-        if watch is not None:
+        for watch in watchers:
             watch(step)
         since_end += 1
         for record in tracker.add(step):
@@ -59,9 +104,11 @@ def evaluate_rollouts(
     return records
 
 
-def check_spaces(trained: EnvSpec, given: EnvSpec) -> None:
-    """ValueError unless a policy that was trained on one environment can act in the other; a
-    policy that follows no instructions does not mind being given some."""
+def check_fits(trained: EnvSpec, given: EnvSpec) -> None:
+    """ValueError unless a policy that was trained on one environment can act in the other.
+
+    A policy that follows no instructions may be given some.
+    """
     fits = (given.obs, given.action) == (trained.obs, trained.action)
     if not fits or trained.goals not in (None, given.goals):
         raise ValueError(
@@ -72,31 +119,3 @@ def check_spaces(trained: EnvSpec, given: EnvSpec) -> None:
 
 def _spaces(spec: EnvSpec) -> str:
     return f"observations {dict(spec.obs)}, actions {spec.action} and goals {spec.goals}"
-
-
-def evaluate_instructions(
-    policy: AgentPolicy,
-    settings: EnvSettings,
-    instructions: Sequence[str],
-    episodes: int,
-    seed: int,
-) -> list[dict[str, Any]]:
-    """How often each instruction is followed to its end, by the policy and by random play.
-
-    The last row is of the instructions that the environment itself draws. All rows meet the
-    same worlds.
-    """
-    rows = []
-    for instruction in (*instructions, ""):
-        asked = replace(settings, instruction=instruction)
-        row: dict[str, Any] = {"instruction": instruction or "(as drawn)"}
-        for name in ("success", "random"):
-            # Each in lanes of its own: what one achieves may change what lanes ask for later.
-            env = make_vector(asked, seed=seed, num_lanes=min(episodes, MAX_LANES))
-            with contextlib.closing(env):
-                check_spaces(policy.agent.spec, env.spec)
-                player = policy if name == "success" else RandomPolicy(env.spec, seed)
-                records = evaluate_rollouts(player, env, episodes)
-            row[name] = float(np.mean([record.success for record in records]))
-        rows.append(row)
-    return rows

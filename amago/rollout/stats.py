@@ -24,6 +24,8 @@ class RolloutRecord:
     success: bool | None
     blocks: Array | None
     """Return earned in each tenth of the horizon; None without a known horizon."""
+    world_seed: int
+    """The seed of the world that was played."""
     trials: tuple[tuple[int, bool], ...] = ()
     """When each trial ended, and whether it was a success; empty where success is not known."""
 
@@ -76,6 +78,7 @@ class RolloutTracker:
             length=int(rows.time[row]),
             success=None if rows.success is None else bool(rows.success[row]),
             blocks=None if self.horizon is None else blocks,
+            world_seed=int(rows.world_seed[row]),
             trials=tuple(self._trials[lane]),
         )
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from amago.agent.metrics import MetricMean
 from amago.agent.policy import AgentPolicy
-from amago.evaluation.play import evaluate_rollouts
 from amago.rollout.collect import collect
 from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
+from amago.seeding import derive, seed_torch
+from amago.training.evaluation import evaluate_run
 from amago.training.run import Run
-from amago.training.seeding import derive, seed_torch
 from amago.training.view import View
 
 Item = TypeVar("Item")
@@ -42,7 +42,7 @@ def train(run: Run, view: View) -> None:
         last = epoch == settings.epochs
         if last or epoch % settings.eval_interval == 0:
             view.phase("evaluating")
-            metrics |= evaluate_epoch(run, settings.eval_episodes)
+            metrics |= _flatten("eval", evaluate_run(run))
         clock.lap("eval_seconds")
         run.seconds += clock.total()
         timing = {"epoch": epoch, "seconds": clock.total(), **clock.laps, **_rates(run, clock)}
@@ -94,14 +94,6 @@ def learn_epoch(run: Run, view: View, clock: Clock) -> dict[str, Any]:
         mean.add(run.learner.step(batch.to(device)))
         view.phase("learning", (index + 1) / count)
     return {**mean.read(), "learner/skipped": run.learner.skipped}
-
-
-def evaluate_epoch(run: Run, episodes: int) -> dict[str, Any]:
-    """An evaluation without exploration, on worlds of its own."""
-    policy = AgentPolicy(
-        run.agent, seed=derive(run.seed, "evaluation"), greedy=run.config.agent.greedy
-    )
-    return _flatten("eval", evaluate_rollouts(policy, run.eval_env, episodes))
 
 
 class Clock:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import importlib.metadata
 import math
 import shutil
-import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,18 +14,21 @@ import torch
 
 from amago.agent.agent import Agent, Parts, resolve_context_length
 from amago.agent.learner import Learner
-from amago.config import Config, from_dict, to_dict
-from amago.envs.in_process import Env
-from amago.envs.registry import make_vector
+from amago.config import Config, from_dict
+from amago.envs.registry import MakeEnv, make_vector
+from amago.evaluation.play import make_lanes
 from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.exploration import Exploration
+from amago.seeding import derive, seed_torch
 from amago.training import checkpoint
-from amago.training.files import read_json, write_json
+from amago.training.evaluation import evaluation_settings
+from amago.training.files import read_json
+from amago.training.header import check_custom, read_header, write_header
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
-from amago.training.seeding import derive, seed_torch
+from amago.training.source import find_source
 from amago.types import EnvSpec, VectorEnv
 
 DEFAULT_STEPS = 1000
@@ -41,7 +40,7 @@ class Custom:
     """A user's own classes: networks, and a function that makes the environment."""
 
     parts: Parts = field(default_factory=Parts)
-    make_env: Callable[[], Env] | None = None
+    make_env: MakeEnv | None = None
 
     def names(self) -> dict[str, str]:
         names = self.parts.names()
@@ -65,6 +64,8 @@ class Run:
     sampler: Sampler
     logger: Logger
     steps_per_epoch: int
+    make_env: MakeEnv | None = None
+    """Makes the user's own environment, in place of the settings' id."""
     epoch: int = 0
     """Epochs completed."""
     env_steps: int = 0
@@ -114,16 +115,7 @@ def create(
             "--run-dir"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    header = {
-        "version": importlib.metadata.version("amago"),
-        "preset": preset,
-        "seed": seed,
-        "config": to_dict(config),
-        "custom": custom.names(),
-        "git_commit": git_commit(),
-        "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-    write_json(folder / "config.json", header)
+    write_header(folder, config, seed, preset, custom.names())
     try:
         return _assemble(folder, config, seed, custom, None)
     except BaseException:
@@ -135,37 +127,10 @@ def restore(folder: Path, *, custom: Custom | None = None) -> Run:
     """The run as its latest checkpoint left it, or from zero and imported data if there is none."""
     custom = custom or Custom()
     header = read_header(folder)
-    check_custom(folder, header, custom)
+    check_custom(folder, header, custom.names())
     config = from_dict(header["config"])
     latest = checkpoint.find(folder / "checkpoints")
     return _assemble(folder, config, header["seed"], custom, latest)
-
-
-def read_header(folder: Path) -> dict[str, Any]:
-    """config.json of a run folder."""
-    path = folder / "config.json"
-    if not path.exists():
-        raise ValueError(
-            f"{folder} is not a run: it has no config.json; runs are made by `amago train`"
-        )
-    header: dict[str, Any] = read_json(path)
-    if not isinstance(header, dict) or not {"config", "seed"} <= set(header):
-        raise ValueError(
-            f"{path} is not the header of a run: expected an object with config and seed; "
-            "restore it from a copy"
-        )
-    return header
-
-
-def check_custom(folder: Path | str, header: dict[str, Any], custom: Custom) -> None:
-    """A run made with a user's own classes needs them again; it never imports them itself."""
-    missing = sorted(set(header.get("custom", {})) - set(custom.names()))
-    if missing:
-        wanted = ", ".join(f"{key}={header['custom'][key]}" for key in missing)
-        raise ValueError(
-            f"{folder} was trained with its own classes ({wanted}); pass them again from Python: "
-            f"amago.resume(run_dir, {wanted}) or amago.load(run_dir, {wanted})"
-        )
 
 
 def resolve_device(name: str) -> torch.device:
@@ -196,15 +161,15 @@ def _build(
     prepare_process(config.run.threads)
     state = {} if latest is None else read_json(latest / checkpoint.STATE)
 
-    def vector(purpose: str, num_lanes: int) -> VectorEnv:
-        made = make_vector(
-            config.env, seed=derive(seed, purpose), num_lanes=num_lanes, make_env=custom.make_env
-        )
-        opened.callback(made.close)
-        return made
-
-    env = vector("envs", config.env.num_lanes)
-    eval_env = vector("evaluation envs", min(config.env.eval_lanes, config.run.eval_episodes))
+    env = make_vector(
+        config.env,
+        seed=derive(seed, "envs"),
+        num_lanes=config.env.num_lanes,
+        make_env=custom.make_env,
+    )
+    opened.callback(env.close)
+    eval_env = make_lanes(config.env, evaluation_settings(config, seed), custom.make_env)
+    opened.callback(eval_env.close)
     seed_torch(seed, "weights")
     agent = Agent(env.spec, config, custom.parts).to(resolve_device(config.run.device))
     planned_updates = config.run.epochs * config.run.updates_per_epoch
@@ -237,7 +202,7 @@ def _build(
     opened.callback(logger.close)
     run = Run(
         folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
-        steps_per_epoch,
+        steps_per_epoch, custom.make_env,
     )  # fmt: skip
     if latest is not None:
         _restore_counters(run, checkpoint.load_learner(latest, learner))
@@ -248,8 +213,6 @@ def _build(
 
 def _start_from(name: str, agent: Agent) -> None:
     """Fill a new agent with what another one has learned."""
-    from amago.training.source import find_source
-
     try:
         source = find_source(name)
     except ValueError as error:
@@ -275,14 +238,3 @@ def _restore_counters(run: Run, state: dict[str, Any]) -> None:
     run.exploration.steps = state["exploration_steps"]
     run.env.episodes = np.array(state["episodes"])
     run.best_return = -math.inf if state["best_return"] is None else state["best_return"]
-
-
-def git_commit() -> str | None:
-    """The commit of the code that runs, if it runs from a checkout."""
-    source = Path(__file__).resolve().parent
-    command = ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() or None

@@ -11,7 +11,7 @@ import torch
 from amago.agent.agent import Agent, Parts
 from amago.config import Config, from_dict
 from amago.training import checkpoint, packed
-from amago.training.run import read_header
+from amago.training.header import read_header
 from amago.types import EnvSpec
 
 ZOO_PREFIX = "zoo:"

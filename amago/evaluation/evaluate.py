@@ -1,0 +1,82 @@
+"""What a policy earns, beside perfect play and other players on the same worlds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from amago.agent.agent import Agent
+from amago.envs.registry import MakeEnv
+from amago.envs.settings import EnvSettings
+from amago.evaluation.play import PlaySettings, check_fits, make_lanes, make_policy, play
+from amago.evaluation.references import oracle_records
+from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
+from amago.types import Policy, VectorEnv
+
+SCORES = ("return_mean", "success_rate", "length_mean")
+"""What is kept of the oracle and of other players, beside their return per tenth."""
+
+
+def evaluate_agent(
+    agent: Agent,
+    env: EnvSettings,
+    settings: PlaySettings,
+    *,
+    controls: Mapping[str, Policy] | None = None,
+    make_env: MakeEnv | None = None,
+) -> dict[str, Any]:
+    """Scores of an agent; see `evaluate`."""
+    with contextlib.closing(make_lanes(env, settings, make_env)) as lanes:
+        check_fits(agent.spec, lanes.spec)
+        known = settings.env(env) if make_env is None else None
+        policy = make_policy(agent, settings)
+        return evaluate(policy, lanes, settings.episodes, env=known, controls=controls)
+
+
+def evaluate(
+    policy: Policy,
+    lanes: VectorEnv,
+    episodes: int,
+    *,
+    env: EnvSettings | None = None,
+    controls: Mapping[str, Policy] | None = None,
+) -> dict[str, Any]:
+    """Scores of a policy, beside the oracle's and those of other players on the same worlds.
+
+    `env` describes the lanes where that is known, so that an oracle can be found. `controls`
+    are other players by name: random play, an agent without memory.
+    """
+    records = play(policy, lanes, episodes)
+    others = {name: play(player, lanes, episodes) for name, player in (controls or {}).items()}
+    result: dict[str, Any] = dict(summarise(records))
+    for name, played in others.items():
+        result[f"{name}_return_mean"] = summarise(played)["return_mean"]
+    if (tasks := _per_task(records, others)) is not None:
+        result["tasks"] = tasks
+    if env is not None and (oracle := oracle_records(env, records)) is not None:
+        others["oracle"] = oracle
+    scores = {name: summarise(played) for name, played in others.items()}
+    blocks = {name: score["return_per_block"] for name, score in scores.items()}
+    result["references"] = {name: values for name, values in blocks.items() if values is not None}
+    result["reference_scores"] = {
+        name: {key: score[key] for key in SCORES} for name, score in scores.items()
+    }
+    return result
+
+
+def _per_task(
+    records: list[RolloutRecord], others: Mapping[str, list[RolloutRecord]]
+) -> dict[str, Any] | None:
+    """The scores of every task; None where there is only one."""
+    tasks = summarise_per_task(records)
+    if len(tasks) < 2:
+        return None
+    by_player = {name: summarise_per_task(played) for name, played in others.items()}
+    return {
+        task: {
+            **earned,
+            **{f"{name}_return_mean": s[task]["return_mean"] for name, s in by_player.items()},
+        }
+        for task, earned in tasks.items()
+    }

@@ -1,0 +1,71 @@
+"""The evaluations of a run: every few epochs, and the final test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from amago.config import Config
+from amago.evaluation.evaluate import evaluate_agent
+from amago.evaluation.play import PlaySettings, make_policy, play
+from amago.rollout.random_policy import RandomPolicy
+from amago.rollout.stats import RolloutRecord
+from amago.seeding import derive
+from amago.training.files import read_json, write_json
+from amago.training.header import read_header
+
+if TYPE_CHECKING:
+    from amago.training.run import Run
+
+
+def evaluation_settings(config: Config, seed: int) -> PlaySettings:
+    """The evaluations between epochs, on worlds of their own."""
+    return PlaySettings(
+        episodes=config.run.eval_episodes,
+        num_lanes=config.env.eval_lanes,
+        world_seed=derive(seed, "evaluation envs"),
+        action_seed=derive(seed, "evaluation"),
+        greedy=config.agent.greedy,
+    )
+
+
+def final_test_settings(config: Config, seed: int) -> PlaySettings:
+    """The final test, on worlds that neither training nor evaluation met."""
+    return PlaySettings(
+        episodes=config.run.final_eval_episodes,
+        num_lanes=config.env.eval_lanes,
+        world_seed=derive(seed, "final evaluation envs"),
+        action_seed=derive(seed, "final evaluation"),
+        greedy=config.agent.greedy,
+    )
+
+
+def evaluate_run(run: Run) -> list[RolloutRecord]:
+    """Play the agent as it is now, without exploration."""
+    settings = evaluation_settings(run.config, run.seed)
+    return play(make_policy(run.agent, settings), run.eval_env, settings.episodes)
+
+
+def final_test(run: Run) -> dict[str, Any]:
+    """Test the finished agent, write result.json and return it; a second call only reads it."""
+    path = run.folder / "result.json"
+    if path.exists():
+        known: dict[str, Any] = read_json(path)
+        return known
+    scores = evaluate_agent(
+        run.agent,
+        run.config.env,
+        final_test_settings(run.config, run.seed),
+        controls={"random": RandomPolicy(run.env.spec, derive(run.seed, "random play"))},
+        make_env=run.make_env,
+    )
+    result = {
+        "preset": read_header(run.folder)["preset"],
+        "seed": run.seed,
+        "epochs": run.epoch,
+        "env_steps": run.env_steps,
+        "updates": run.learner.updates,
+        "seconds": run.seconds,
+        **scores,
+    }
+    write_json(path, result)
+    return result

@@ -1,0 +1,72 @@
+"""config.json, the header of a run folder: what was asked for, by which code."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from amago.config import Config, from_dict, to_dict
+from amago.training.files import read_json, write_json
+
+
+def write_header(
+    folder: Path, config: Config, seed: int, preset: str, custom: Mapping[str, str]
+) -> None:
+    """`custom` names the user's own classes, which a run folder does not hold."""
+    header = {
+        "version": importlib.metadata.version("amago"),
+        "preset": preset,
+        "seed": seed,
+        "config": to_dict(config),
+        "custom": dict(custom),
+        "git_commit": git_commit(),
+        "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    write_json(folder / "config.json", header)
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """config.json of a run folder."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise ValueError(
+            f"{folder} is not a run: it has no config.json; runs are made by `amago train`"
+        )
+    header: dict[str, Any] = read_json(path)
+    if not isinstance(header, dict) or not {"config", "seed"} <= set(header):
+        raise ValueError(
+            f"{path} is not the header of a run: expected an object with config and seed; "
+            "restore it from a copy"
+        )
+    return header
+
+
+def read_config(folder: Path) -> Config:
+    """The settings of a run folder."""
+    return from_dict(read_header(folder)["config"])
+
+
+def check_custom(folder: Path | str, header: dict[str, Any], given: Mapping[str, str]) -> None:
+    """A run made with a user's own classes needs them again; it never imports them itself."""
+    missing = sorted(set(header.get("custom", {})) - set(given))
+    if missing:
+        wanted = ", ".join(f"{key}={header['custom'][key]}" for key in missing)
+        raise ValueError(
+            f"{folder} was trained with its own classes ({wanted}); pass them again from Python: "
+            f"amago.resume(run_dir, {wanted}) or amago.load(run_dir, {wanted})"
+        )
+
+
+def git_commit() -> str | None:
+    """The commit of the code that runs, if it runs from a checkout."""
+    source = Path(__file__).resolve().parent
+    command = ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
