@@ -194,6 +194,13 @@ def test_the_longest_bar_is_the_largest_return_and_the_reference_is_marked() -> 
     assert text.count("│") == 4 and "50%" in text  # one in the heading
 
 
+def test_no_share_of_the_oracle_is_above_a_hundred_per_cent() -> None:
+    """Who is late earns in the second tenth what the oracle earned in the first."""
+    text = _printed(adaptation_bars([0.0, 3.0, 0.0], [3.0, 1.0, 0.0]))
+    shares = [line.split()[-1] for line in text.splitlines() if line.strip()[:1] in ("1", "2", "3")]
+    assert shares == ["0%", "–", "–"] and text.split()[-1] == "75%"
+
+
 def test_negative_returns_hang_from_zero_on_the_right() -> None:
     lines = _printed(adaptation_bars([-2.0, -1.0])).splitlines()
     first, second = (line for line in lines if "█" in line)
