@@ -19,7 +19,7 @@ from amago.types import Array, Policy, Timestep, VectorEnv
 ROOM = EnvSettings(id="amago/DarkKeyToDoor-v0", kwargs={"grid": 5, "horizon": 60})
 ROAD = EnvSettings(id="amago/PackageDelivery-v0")
 MAZE = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 9})
-CORRIDOR = EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 7})
+CORRIDOR = EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 19})
 
 
 class ShortestPaths:
@@ -113,7 +113,7 @@ def test_the_oracle_of_a_maze_takes_the_shortest_ways() -> None:
 def test_the_oracle_of_the_t_maze_is_paid_in_the_last_tenth() -> None:
     scores, blocks = _oracle(CORRIDOR, 20)
     assert blocks == [0.0] * 9 + [1.0]
-    assert scores == {"return_mean": 1.0, "success_rate": 1.0, "length_mean": 8.0}
+    assert scores == {"return_mean": 1.0, "success_rate": 1.0, "length_mean": 20.0}
 
 
 @pytest.mark.parametrize(
