@@ -1,4 +1,4 @@
-"""The update of method.md §3 against a slow, independent computation of it."""
+"""The update (paper, equations 1 to 6) against a slow, independent computation of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native tasks against slow references for a single lane, written from domains.md."""
+"""The native tasks against slow references for a single lane, written independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise of method.md §4."""
+"""The noise of exploration (paper, Figure 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acting with a cache and training on a window are one function (method.md §2)."""
+"""Acting with a cache and training on a window are one function."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_memory_free_network_sees_one_row_only():
     assert (difference > 1e-6).nonzero().flatten().tolist() == [4]
 
 
-# A Transformer by hand, from method.md §2.
+# A Transformer by hand, from the paper (A.3).
 
 
 def slow_norm(x, weights, name):

@@ -119,7 +119,7 @@ def test_a_step_lists_everything_that_it_achieved_and_nothing_older():
 
 
 def expected_shares() -> dict[str, float]:
-    """Probabilities of single goals, worked out from domains.md by hand."""
+    """Probabilities of single goals, worked out by hand."""
     shares = {"collect " + k: 0.3 * v for k, v in
               {"sapling": .2, "wood": .2, "stone": .18, "drink": .17, "coal": .1, "iron": .1,
                "diamond": .05}.items()}  # fmt: skip

@@ -1,0 +1,92 @@
+"""The prose of the repository: line length, links, plain words, and a tree that is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"))
+    if ".venv" not in path.parts
+)
+SOURCES = sorted(
+    path
+    for folder in ("amago", "tests", "examples", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+)
+WIDTH = 100
+BANNED = {
+    "step size": "learning rate",
+    "not kept": "deleted, or leave the number out",
+    "told apart": "separate, isolate",
+    "of now": "current",
+    "resume is resume": "resuming is exact",
+    "it ended so": "result:",
+    "if anybody knows": "if known",
+    "to and fro": "back and forth",
+    "what made the difference": "we did not isolate the cause",
+    "just reached": "met narrowly",
+    "takes something back": "overrides",
+    "begin anew": "start from scratch",
+}
+"""Words that readers stumbled over, and what to write instead."""
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_lines_are_short(page: Path) -> None:
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        table = line.lstrip().startswith("|")
+        assert table or len(line) <= WIDTH, f"{_name(page)}:{number} has {len(line)} characters"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_words_are_those_of_the_field(page: Path) -> None:
+    text = " ".join(page.read_text(encoding="utf-8").lower().split())
+    found = [f"{word!r}: write {better!r}" for word, better in BANNED.items() if word in text]
+    assert not found, f"{_name(page)}: {'; '.join(found)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_to_files_of_the_repository(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        linked = (page.parent / target).resolve()
+        assert linked.exists() and linked.is_relative_to(ROOT), f"{_name(page)}: {target}"
+
+
+def test_sources_cite_only_documents_of_the_repository() -> None:
+    known = {page.name for page in PAGES}
+    for path in SOURCES:
+        cited = re.findall(r"\b([\w-]+\.md)\b", path.read_text(encoding="utf-8"))
+        missing = sorted({name for name in cited if name not in known} - {"page.md"})
+        assert not missing, f"{_name(path)} cites {missing}"
+
+
+def test_every_page_of_the_docs_is_in_their_index() -> None:
+    for index in (ROOT / "docs" / "README.md", ROOT / "docs" / "notebook" / "README.md"):
+        text = index.read_text(encoding="utf-8")
+        for page in index.parent.glob("*.md"):
+            assert page == index or f"({page.name})" in text, f"{page.name} is not in {index}"
+
+
+def _listed(page: Path) -> set[str]:
+    """The parts of amago that the tree of a page lists, as `├── nets/` or `├── cli/ · api.py`."""
+    lines = page.read_text(encoding="utf-8").partition("amago/\n")[2].partition("```")[0]
+    branches = re.findall(r"^[├└]── ([^①-⑨\n]*?)(?:\s{2,}|\s*[①-⑨]|$)", lines, re.MULTILINE)
+    return {name.strip().rstrip("/") for branch in branches for name in branch.split("·")}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_the_tree_of_a_page_lists_the_parts_that_there_are(page: str) -> None:
+    listed = _listed(ROOT / page)
+    parts = {path.name for path in (ROOT / "amago").iterdir() if (path / "__init__.py").is_file()}
+    modules = {path.name for path in (ROOT / "amago").glob("*.py") if path.name[0] != "_"}
+    assert parts <= listed, f"{page} does not list {sorted(parts - listed)}"
+    assert listed <= parts | modules, f"{page} lists {sorted(listed - parts - modules)}"
