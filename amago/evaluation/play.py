@@ -50,6 +50,11 @@ class PlaySettings:
             return settings
         return replace(settings, instruction=self.instruction)
 
+    @property
+    def rollouts_per_lane(self) -> int:
+        """At most; whoever begins so many rollouts later meets other worlds."""
+        return -(-self.episodes // min(self.num_lanes, self.episodes))
+
     def one_rollout(self) -> PlaySettings:
         """The first rollout of the first lane alone."""
         return replace(self, episodes=1, num_lanes=1)
@@ -72,14 +77,19 @@ def make_policy(agent: Agent, settings: PlaySettings) -> AgentPolicy:
 
 
 def play(
-    policy: Policy, env: VectorEnv, episodes: int, *, watchers: Sequence[Watcher] = ()
+    policy: Policy,
+    env: VectorEnv,
+    episodes: int,
+    *,
+    first_rollout: int = 0,
+    watchers: Sequence[Watcher] = (),
 ) -> list[RolloutRecord]:
     """Exactly `episodes` rollouts, shared out over the lanes beforehand.
 
-    A fixed quota per lane keeps short rollouts from crowding out long ones. The lanes begin
-    at their first world, so two policies on one environment meet the same worlds.
+    A fixed quota per lane keeps short rollouts from crowding out long ones. Every lane begins
+    at its rollout `first_rollout`, so two policies on one environment meet the same worlds.
     """
-    env.episodes = np.zeros_like(env.episodes)
+    env.episodes = np.full_like(env.episodes, first_rollout)
     lanes = np.arange(env.num_lanes)
     quota = episodes // env.num_lanes + (lanes < episodes % env.num_lanes)
     tracker, records = RolloutTracker(env), []

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from amago.training.run import Run
 
 
-def evaluation_settings(config: Config, seed: int) -> PlaySettings:
-    """The evaluations between epochs, on worlds of their own."""
+def evaluation_settings(config: Config, seed: int, epoch: int = 0) -> PlaySettings:
+    """The evaluation after an epoch, with its own action noise."""
     return PlaySettings(
         episodes=config.run.eval_episodes,
         num_lanes=config.env.eval_lanes,
         world_seed=derive(seed, "evaluation envs"),
-        action_seed=derive(seed, "evaluation"),
+        action_seed=derive(seed, "evaluation", epoch),
         greedy=config.agent.greedy,
     )
 
@@ -40,9 +40,17 @@ def final_test_settings(config: Config, seed: int) -> PlaySettings:
 
 
 def evaluate_run(run: Run) -> list[RolloutRecord]:
-    """Play the agent as it is now, without exploration."""
-    settings = evaluation_settings(run.config, run.seed)
-    return play(make_policy(run.agent, settings), run.eval_env, settings.episodes)
+    """Play the agent as it is now, without exploration, in worlds that no other evaluation has.
+
+    Worlds and noise are functions of seed and epoch: a resumed run plays what it would have.
+    """
+    settings = evaluation_settings(run.config, run.seed, run.epoch)
+    return play(
+        make_policy(run.agent, settings),
+        run.eval_env,
+        settings.episodes,
+        first_rollout=run.epoch * settings.rollouts_per_lane,
+    )
 
 
 def final_test(run: Run) -> dict[str, Any]:
