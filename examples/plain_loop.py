@@ -2,8 +2,8 @@
 
     python examples/plain_loop.py [RUN]
 
-RUN is a folder made by `amago train dark-key-to-door`; without one, a small agent is
-trained first.
+RUN is a folder made by `amago train dark-key-to-door`, or zoo:dark-key-to-door; without one, a
+small agent is trained first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import gymnasium as gym
 
 import amago
 from amago.config import override
+from amago.training.source import find_source
 
 SMALL = {
     "env.kwargs": {"grid": 3, "trial_limit": 10, "horizon": 20},
@@ -26,10 +27,11 @@ SMALL = {
 }
 
 
-def play(run_dir: str, env_kwargs: dict[str, int], worlds: int = 5) -> list[float]:
+def play(run: str, worlds: int = 5) -> list[float]:
     """Returns of some rollouts, each in a world that the agent has never met."""
-    policy = amago.load(run_dir, greedy=True)
-    env = gym.make("amago/DarkKeyToDoor-v0", **env_kwargs)
+    policy = amago.load(run, greedy=True)
+    trained = find_source(run).config.env  # the same room size and trial limit as in training
+    env = gym.make(trained.id, **trained.kwargs)
     returns = []
     for seed in range(worlds):
         obs, info = env.reset(seed=seed)
@@ -48,13 +50,13 @@ def play(run_dir: str, env_kwargs: dict[str, int], worlds: int = 5) -> list[floa
     return returns
 
 
-def main(run_dir: str | None) -> None:
-    if run_dir is not None:
-        print(play(run_dir, {"grid": 5, "trial_limit": 25, "horizon": 100}))
+def main(run: str | None) -> None:
+    if run is not None:
+        print(play(run))
         return
     with tempfile.TemporaryDirectory() as folder:
         amago.train(override(amago.preset("dark-key-to-door"), SMALL), seed=0, run_dir=folder)
-        print(play(folder, SMALL["env.kwargs"]))
+        print(play(folder))
 
 
 if __name__ == "__main__":
