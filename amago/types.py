@@ -2,12 +2,13 @@
 
 N lanes (parallel environments) · T steps of a trajectory · B batch · L transitions of a
 window · G discounts · C critics · K sampled actions · A action size · D state width · M
-packed rows (the valid transitions of a batch, flattened).
+rows of a batch, sequence after sequence.
 
 Row t holds what the policy knew at t. Actions, rewards and terminals of the loss are
 shifted views of the same rows: action[t] = prev_action[t+1], reward[t] = prev_reward[t+1],
-done[t] = terminal[t+1]. A trajectory of T steps therefore has T+1 rows, and no value in
-them is ever a sentinel: `valid`, `first` and `terminal` say what a float must not.
+done[t] = terminal[t+1]. A trajectory of T steps therefore has T+1 rows. Nothing is padded
+and no value is a sentinel: `lengths`, `time`, `first` and `terminal` say what a float must
+not. Where `time` is 0 there was no previous action; its entry is 0 and nobody reads it.
 
 Domains with instructions have k = `max_goals` slots for goals of `goal size` numbers; see
 `amago.goals`. Elsewhere their fields are None.
@@ -62,17 +63,18 @@ ActionKind = Literal["discrete", "continuous", "multi_discrete", "multi_binary"]
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """What the agent may do, and how wide the rows of `prev_action` are.
+    """What the agent may do. Actions stay in this form until a network needs numbers.
 
-    kind            agent action               row of `prev_action`
-    discrete        id [N]                     one-hot of `size`
-    continuous      vector [N, size]           the vector, each number in [-1, 1]
-    multi_discrete  ids [N, len(sizes)]        one one-hot per dimension, concatenated
-    multi_binary    bits [N, size]             the bits
+    kind            agent action           as features (amago.nets.action)
+    discrete        id [N]                 one-hot of `size`
+    continuous      vector [N, size]       the vector, each number in [-1, 1]
+    multi_discrete  ids [N, len(sizes)]    one one-hot per dimension, concatenated
+    multi_binary    bits [N, size]         the bits
     """
 
     kind: ActionKind
     size: int
+    """Numbers that an action has as features."""
     sizes: tuple[int, ...] = ()
     """Choices of every dimension (kind "multi_discrete" only); they sum to `size`."""
 
@@ -83,31 +85,13 @@ class ActionSpec:
             return ()
         return (len(self.sizes) if self.kind == "multi_discrete" else self.size,)
 
-    def encode(self, action: Array) -> Array:
-        """Agent actions [N, ...] as the rows of `prev_action` [N, size]."""
-        if self.kind in ("continuous", "multi_binary"):
-            return np.asarray(action, np.float32).reshape(len(action), self.size)
-        rows = np.zeros((len(action), self.size), np.float32)
-        if self.kind == "discrete":
-            rows[np.arange(len(action)), action] = 1.0
-        else:
-            rows[np.arange(len(action))[:, None], self._starts() + action] = 1.0
-        return rows
-
-    def decode(self, rows: Array) -> Array:
-        """The inverse of `encode`."""
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """The smallest type that holds an action: what trajectories are stored with."""
         if self.kind == "continuous":
-            return rows
-        if self.kind == "multi_binary":
-            return (rows > 0.5).astype(np.int8)
-        if self.kind == "discrete":
-            return np.asarray(rows.argmax(-1))
-        parts = np.split(rows, self._starts()[1:], -1)
-        return np.stack([part.argmax(-1) for part in parts], -1)
-
-    def _starts(self) -> Array:
-        """Where each dimension's one-hot begins."""
-        return np.cumsum((0, *self.sizes[:-1]))
+            return np.dtype(np.float32)
+        choices = {"discrete": self.size, "multi_binary": 2}.get(self.kind) or max(self.sizes)
+        return np.min_scalar_type(choices - 1)
 
 
 @dataclass(frozen=True)
@@ -137,7 +121,7 @@ class Timestep:
     """
 
     obs: dict[str, Array]
-    prev_action: Array  # [N, A] float32
+    prev_action: Array  # [N, ...] int64 ids or bits, or float32 vectors (ActionSpec)
     prev_reward: Array  # [N] float32
     time: Array  # [N] int64, steps since the outer reset
     first: Array  # [N] bool, a trial starts here
@@ -188,13 +172,22 @@ class Step:
     final: Timestep | None = None
     final_lanes: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    def parts(self) -> list[tuple[Timestep, Array]]:
+        """All rows with the lanes that they belong to, in the order in which they happened.
+
+        Final rows come before the reset rows that replaced them. Whoever walks these pairs
+        meets every row once and finds the ends of rollouts in `last`.
+        """
+        current = (self.rows, np.arange(len(self.rows)))
+        return [current] if self.final is None else [(self.final, self.final_lanes), current]
+
 
 @dataclass(frozen=True)
 class Trajectory:
     """One whole rollout of T steps, T+1 rows, outer reset to end."""
 
     obs: dict[str, Array]  # [T+1, ...]
-    prev_action: Array  # [T+1, A] float32, or uint8 one-hots and bits
+    prev_action: Array  # [T+1, ...] in the action's stored_dtype
     prev_reward: Array  # [T+1] float32
     first: Array  # [T+1] bool
     terminal: Array  # [T+1] bool
@@ -212,24 +205,35 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Batch:
-    """Windows of trajectories, right-padded to L+1 rows. Arrays are torch tensors."""
+    """What networks read: B sequences of rows, one after the other, as torch tensors.
 
-    obs: dict[str, torch.Tensor]  # [B, L+1, ...]
-    prev_action: torch.Tensor  # [B, L+1, A] float32
-    prev_reward: torch.Tensor  # [B, L+1] float32
-    time: torch.Tensor  # [B, L+1] int64
-    first: torch.Tensor  # [B, L+1] bool
-    terminal: torch.Tensor  # [B, L+1] bool
-    valid: torch.Tensor  # [B, L+1] bool
+    Training: windows of trajectories, from long to short, so that sequences of one length are
+    neighbours. Acting: one row of each lane.
+    """
+
+    obs: dict[str, torch.Tensor]  # [M, ...]
+    prev_action: torch.Tensor  # [M, ...] int64 ids or bits, or float32 vectors (ActionSpec)
+    prev_reward: torch.Tensor  # [M] float32
+    time: torch.Tensor  # [M] int64
+    first: torch.Tensor  # [M] bool
+    terminal: torch.Tensor  # [M] bool
+    lengths: tuple[int, ...]
+    """Rows of each of the B sequences; they sum to M."""
     instruction: torch.Tensor | None = None  # [B, k, goal size] float32, unused slots are 0
     num_goals: torch.Tensor | None = None  # [B] int64
-    progress: torch.Tensor | None = None  # [B, L+1] int64
+    progress: torch.Tensor | None = None  # [M] int64
+
+    def __len__(self) -> int:
+        return len(self.time)
 
     def to(self, device: torch.device | str) -> Batch:
+        """A copy whose tensors are on a device."""
+
         def move(value: Any) -> Any:
             if isinstance(value, dict):
                 return {key: move(item) for key, item in value.items()}
-            return None if value is None else value.to(device, non_blocking=True)
+            moves = hasattr(value, "to")
+            return value.to(device, non_blocking=True) if moves else value
 
         return Batch(**{name: move(value) for name, value in vars(self).items()})
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from amago.bench.timing import Effort, interleave
 from amago.nets.memory import TransformerMemory
 from amago.nets.memory.transformer import Block, Mix, cached_mix, causal_mix
-from amago.nets.packing import Packing
+from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
 from amago.training.process import prepare_process
 
@@ -59,8 +59,8 @@ class Compiled:
         mixes = [cached_mix(state, layer) for layer in range(len(self.memory.blocks))]
         return self._pass(x, time, mixes), state
 
-    def forward_packed(self, x: Tensor, time: Tensor, packing: Packing) -> Tensor:
-        return self._pass(x, time, [causal_mix(packing)] * len(self.memory.blocks))
+    def forward(self, x: Tensor, time: Tensor, sequences: Sequences) -> Tensor:
+        return self._pass(x, time, [causal_mix(sequences)] * len(self.memory.blocks))
 
     def _pass(self, x: Tensor, time: Tensor, mixes: Sequence[Mix]) -> Tensor:
         x, _ = self.memory.embed_rows(x, time)
@@ -96,8 +96,8 @@ def learn(
     forward: Callable[..., Tensor], memory: TransformerMemory, x: Tensor, count: int, length: int
 ) -> Tensor:
     """One forward and backward pass over `count` windows."""
-    packing = Packing(torch.ones(count, length, dtype=torch.bool))
-    out = forward(x, torch.arange(length).repeat(count), packing)
+    sequences = Sequences([length] * count)
+    out = forward(x, torch.arange(length).repeat(count), sequences)
     memory.zero_grad()
     out.square().mean().backward()
     return out
@@ -136,7 +136,7 @@ def main() -> None:
     for dim, count, length in LEARNING:
         memory = make_memory(dim, length).train()
         x = torch.randn(count * length, WIDTH)
-        passes = (memory.forward_packed, Compiled(memory, dynamic=True).forward_packed)
+        passes = (memory.forward, Compiled(memory, dynamic=True).forward)
         compare(
             f"learning, d={dim}, {count}×{length}",
             *(partial(learn, forward, memory, x, count, length) for forward in passes),

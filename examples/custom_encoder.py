@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 import amago
 from amago.config import override
-from amago.nets.timestep import Rows, TimestepEncoder
-from amago.types import EnvSpec
+from amago.nets.action import previous_action
+from amago.nets.timestep import TimestepEncoder
+from amago.types import Batch, EnvSpec
 
 
 class FourierEncoder(TimestepEncoder):
@@ -25,18 +26,18 @@ class FourierEncoder(TimestepEncoder):
 
     def __init__(self, spec: EnvSpec) -> None:
         super().__init__()
-        self.output_dim = 64
+        self.action, self.output_dim = spec.action, 64
         self.register_buffer("frequencies", 2.0 ** torch.arange(6))
         num_waves = 2 * 6 * spec.obs["observation"].shape[0]
         self.net = nn.Sequential(
             nn.Linear(num_waves + spec.action.size + 2, 64), nn.LeakyReLU(), nn.LayerNorm(64)
         )
 
-    def forward(self, rows: Rows) -> Tensor:
-        angles = rows.obs["observation"][:, :, None] * self.frequencies  # [M, 2, 6]
+    def forward(self, batch: Batch) -> Tensor:
+        angles = batch.obs["observation"][:, :, None] * self.frequencies  # [M, 2, 6]
         waves = torch.cat([angles.sin(), angles.cos()], -1).flatten(1)
-        rest = torch.stack([rows.prev_reward, rows.first.float()], -1)
-        return self.net(torch.cat([waves, rows.prev_action, rest], -1))
+        rest = torch.stack([batch.prev_reward, batch.first.float()], -1)
+        return self.net(torch.cat([waves, previous_action(batch, self.action), rest], -1))
 
 
 def main(epochs: int) -> None:

@@ -1,9 +1,9 @@
-"""Your own memory: a whole window in while training, one row at a time while acting.
+"""Your own memory: whole sequences in while training, one row at a time while acting.
 
     python examples/custom_memory.py [--epochs 50]
 
-The two faces, `forward` and `step`, must agree: what `step` says after t rows is row t of
-what `forward` says about all of them.
+`forward` and `step` must agree: what `step` returns after t rows of a sequence is row t of what
+`forward` returns for the whole sequence.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 import amago
 from amago.config import override
 from amago.nets.memory.interface import Memory
+from amago.nets.sequences import Sequences
 
 
 class PeakMemory(Memory):
@@ -28,16 +29,17 @@ class PeakMemory(Memory):
         self.features = nn.Linear(input_dim, 64)
         self.norm = nn.LayerNorm(128)
 
-    def forward(self, x: Tensor, time: Tensor) -> Tensor:  # [B, T, E], [B, T] → [B, T, 128]
-        now = self.features(x)
-        return self.norm(torch.cat([now, now.cummax(1).values], -1))
+    def forward(self, x: Tensor, time: Tensor, sequences: Sequences) -> Tensor:
+        now = self.features(x)  # [M, 64]: the rows of all sequences, end to end
+        peak = sequences.unpad(sequences.pad(now).cummax(1).values)  # side by side: [B, T, 64]
+        return self.norm(torch.cat([now, peak], -1))
 
     def initial_state(self, num_lanes: int) -> Tensor:
         return torch.zeros(num_lanes, 64, device=self.features.weight.device)
 
     def step(self, x: Tensor, time: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         now = self.features(x)
-        begins = (time == 0).to(x.device)[:, None]  # a rollout begins with an empty memory
+        begins = (time == 0)[:, None]  # a rollout begins with an empty memory
         peak = torch.where(begins, now, torch.maximum(now, state))
         return self.norm(torch.cat([now, peak], -1)), peak
 

@@ -166,7 +166,7 @@ def rows_of(timestep: Timestep) -> list[Row]:
     return [
         Row(
             tuple(timestep.obs["observation"][i].tolist()),
-            int(timestep.prev_action[i].argmax()) if timestep.prev_action[i].any() else None,
+            int(timestep.prev_action[i]) if timestep.time[i] else None,
             float(timestep.prev_reward[i]),
             int(timestep.time[i]),
             bool(timestep.first[i]),

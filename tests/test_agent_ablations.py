@@ -14,6 +14,7 @@ from test_agent_helpers import (
     batch_of,
     gradients,
     predictable_samples,
+    sequences,
     size,
     tiny_config,
     tiny_learner,
@@ -21,7 +22,7 @@ from test_agent_helpers import (
 )
 from torch import Tensor, nn
 
-from amago.agent.agent import Agent, pack
+from amago.agent.agent import Agent, sequences_of
 from amago.agent.learner import Learner
 
 TARGET = f"value/target@{DISCOUNTS[-1]:g}"
@@ -44,9 +45,10 @@ def disturb(*modules: nn.Module) -> None:
 
 def cloning_loss(agent: Agent, kind: str) -> Tensor:
     """-log π(a|s) of every action of the batch."""
-    packing, rows = pack(batch_of(kind))
-    policy = agent.actor(packing.drop_last(agent.states(rows, packing)))
-    return -policy.log_prob(packing.drop_first(rows.prev_action)[:, None]).mean()
+    batch = batch_of(kind)
+    places = sequences_of(batch)
+    policy = agent.actor(places.drop_last(agent.states(batch)))
+    return -policy.log_prob(places.drop_first(batch.prev_action)[:, None]).mean()
 
 
 # Critics in the actor's loss
@@ -102,17 +104,18 @@ def test_a_frozen_encoder_learns_from_the_critics_alone(encoder, term, kind):
 def test_every_head_reads_the_sequence_model_that_is_its_own(models, kind):
     learner = tiny_learner(kind, agent__sequence_models=models)
     agent = learner.agent
-    packing, rows = pack(batch_of(kind))
-    online = agent.states(rows, packing)
-    critic = agent.critic_trunk(rows, packing) if models == "separate" else online
-    slow = agent.target_trunk(rows, packing) if models == "target" else None
+    batch = batch_of(kind)
+    places = sequences_of(batch)
+    online = agent.states(batch)
+    critic = agent.critic_trunk(batch) if models == "separate" else online
+    slow = agent.target_trunk(batch) if models == "target" else None
     assert slow is None or not torch.equal(slow, online)
     assert models != "separate" or not torch.equal(critic, online)
     want = {
-        "actor": packing.drop_last(online),
-        "critics": packing.drop_last(critic),
-        "target_actor": packing.drop_first(online if slow is None else slow),
-        "target_critics": packing.drop_first(critic if slow is None else slow),
+        "actor": places.drop_last(online),
+        "critics": places.drop_last(critic),
+        "target_actor": places.drop_first(online if slow is None else slow),
+        "target_critics": places.drop_first(critic if slow is None else slow),
     }
     read: dict[str, Tensor] = {}
     for name in want:
@@ -260,18 +263,10 @@ def test_the_world_model_is_judged_by_changes_within_sequences_in_units_of_their
         judged.append(change) or surprise(forecast, change, *rest)
     )
     learner.losses(batch)
-    lengths = batch.valid.sum(1).tolist()
-    assert len(set(lengths)) > 1
-    place = batch.obs["place"].double()
-    differences = torch.cat(
-        [place[b, t + 1] - place[b, t] for b, n in enumerate(lengths) for t in range(n - 1)]
-    ).view(-1, place.shape[-1])
+    assert len(set(batch.lengths)) > 1
+    places = [part.obs["place"].double() for part in sequences(batch)]
+    differences = torch.cat([place[1:] - place[:-1] for place in places])
     mean, std = differences.mean(0), differences.std(0, unbiased=False)
     want = ((differences - mean) / std).clamp(-10, 10)
     (got,) = judged
-    # Sequences are packed from long to short; rows are compared in the order of their values.
-    torch.testing.assert_close(_sorted(got.double()), _sorted(want), atol=1e-6, rtol=1e-5)
-
-
-def _sorted(rows):
-    return torch.tensor(sorted(rows.tolist()), dtype=torch.float64)
+    torch.testing.assert_close(got.double(), want, atol=1e-6, rtol=1e-5)

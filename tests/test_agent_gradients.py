@@ -113,11 +113,10 @@ def test_one_step_is_adamw_on_clipped_gradients_of_the_trainable_parameters(kind
     with predictable_samples():
         metrics = learner.step(batch_of(kind))
     # The same update by hand; what precedes the loss is learner.step's own order.
-    from amago.agent.agent import pack
     from amago.nets.layers import power_iterate
 
     power_iterate(other.agent)
-    other.agent.encoder.update_statistics(pack(batch_of(kind))[1])
+    other.agent.encoder.update_statistics(batch_of(kind))
     grads = backward(other, kind)
     norm = sum(float((g**2).sum()) for g in grads.values()) ** 0.5
     assert norm > clip
@@ -210,9 +209,9 @@ def test_dropout_is_active_while_learning_and_off_while_acting():
     learner = tiny_learner(transformer__dropout=0.5)
     batch = batch_of("discrete")
     learner.agent.train()
-    assert not torch.equal(learner.agent.encode(batch), learner.agent.encode(batch))
+    assert not torch.equal(learner.agent.states(batch), learner.agent.states(batch))
     learner.agent.eval()
-    assert torch.equal(learner.agent.encode(batch), learner.agent.encode(batch))
+    assert torch.equal(learner.agent.states(batch), learner.agent.states(batch))
     learner.step(batch)
     assert learner.agent.training
 

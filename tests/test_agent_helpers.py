@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import torch
+from test_replay_helpers import sequences
 from torch import Tensor, nn
 
 from amago.agent.agent import Agent
 from amago.agent.learner import Learner
 from amago.config import Config, override
+from amago.nets.action import action_features
 from amago.nets.distributions import TanhGaussian
 from amago.nets.factored import FactoredCategorical
 from amago.types import ACTION_MASK, ActionSpec, Batch, EnvSpec, ObsSpec
@@ -111,20 +112,12 @@ def random_batch(
     spec: EnvSpec, lengths: Sequence[int], *, seed: int = 0, starts: Sequence[int] | None = None,
     double: bool = True,
 ) -> Batch:  # fmt: skip
-    """Windows of `lengths` rows, right-padded with zeros; some end terminal, some restart."""
+    """Windows of `lengths` rows; some end terminal, some restart."""
     rng = np.random.default_rng(seed)
-    B, R, A = len(lengths), max(lengths), spec.action.size
+    B, R = len(lengths), max(lengths)
     valid = np.arange(R) < np.array(lengths)[:, None]
     start = np.array(starts or [0] * B)
-    if spec.action.kind == "discrete":
-        action = np.eye(A)[rng.integers(A, size=(B, R))]
-    elif spec.action.kind == "multi_discrete":
-        parts = [np.eye(size)[rng.integers(size, size=(B, R))] for size in spec.action.sizes]
-        action = np.concatenate(parts, -1)
-    elif spec.action.kind == "multi_binary":
-        action = rng.integers(2, size=(B, R, A)).astype(float)
-    else:
-        action = rng.uniform(-1.0, 1.0, (B, R, A))
+    action = random_action(spec.action, rng, (B, R))
     terminal = np.zeros((B, R), bool)
     terminal[::2] = np.arange(R) == np.array(lengths)[::2, None] - 1
     arrays = {
@@ -136,38 +129,45 @@ def random_batch(
     }
     obs = {"place": rng.normal(size=(B, R, 2)), "room": rng.integers(4, size=(B, R), dtype="u1")}
     if ACTION_MASK in spec.obs:
-        allowed = rng.random((B, R, A)) < 0.6
+        allowed = rng.random((B, R, spec.action.size)) < 0.6
         # An action that was taken was allowed, except where nothing was.
-        allowed[:, :-1] |= (action[:, 1:] > 0) & (rng.random((B, R - 1, 1)) < 0.8)
+        taken = action_features(torch.from_numpy(action[:, 1:]), spec.action, torch.float32)
+        allowed[:, :-1] |= (taken.numpy() > 0) & (rng.random((B, R - 1, 1)) < 0.8)
         obs[ACTION_MASK] = allowed & (rng.random((B, R, 1)) < 0.9)
     dtype = torch.float64 if double else torch.float32
 
     def tensor(x: Any) -> Tensor:
-        x = x * valid.reshape(B, R, *[1] * (x.ndim - 2)).astype(x.dtype)
-        made = torch.from_numpy(np.ascontiguousarray(x))
+        made = torch.from_numpy(np.ascontiguousarray(x[valid]))
         return made.to(dtype) if made.is_floating_point() else made
 
     return Batch(
         obs={key: tensor(value) for key, value in obs.items()},
-        valid=torch.from_numpy(valid),
+        lengths=tuple(lengths),
         **{key: tensor(value) for key, value in arrays.items()},
     )
 
 
-def map_batch(batch: Batch, function: Any) -> Batch:
-    """A batch with a function applied to every array."""
-    rest = {
-        f.name: function(getattr(batch, f.name))
-        for f in fields(batch)
-        if f.name != "obs" and getattr(batch, f.name) is not None
-    }
-    return replace(batch, obs={k: function(v) for k, v in batch.obs.items()}, **rest)
+def random_action(spec: ActionSpec, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Agent actions, as a Batch holds them."""
+    if spec.kind == "continuous":
+        return rng.uniform(-1.0, 1.0, (*shape, spec.size))
+    if spec.kind == "discrete":
+        return rng.integers(spec.size, size=shape)
+    if spec.kind == "multi_binary":
+        return rng.integers(2, size=(*shape, spec.size))
+    return np.stack([rng.integers(size, size=shape) for size in spec.sizes], -1)
 
 
-def sequences(batch: Batch) -> list[Batch]:
-    """Each row of a batch alone, without its padding."""
-    lengths = batch.valid.sum(1).tolist()
-    return [map_batch(batch, lambda x, b=b, n=n: x[b : b + 1, :n]) for b, n in enumerate(lengths)]
+def in_double(batch: Batch) -> Batch:
+    """A batch whose real numbers are in double precision."""
+
+    def wide(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: wide(item) for key, item in value.items()}
+        real = isinstance(value, Tensor) and value.is_floating_point()
+        return value.double() if real else value
+
+    return Batch(**{name: wide(value) for name, value in vars(batch).items()})
 
 
 def noise_of(mean: Any) -> Any:
@@ -228,12 +228,12 @@ def size(grads: dict[str, Tensor], prefix: str) -> float:
     return sum(float(g.abs().sum()) for name, g in grads.items() if name.startswith(prefix))
 
 
-def test_sequences_undo_the_padding_of_a_batch() -> None:
+def test_sequences_take_a_batch_apart() -> None:
     batch = random_batch(tiny_spec(), [5, 2, 4])
-    rows = sequences(batch)
-    assert [row.valid.shape[1] for row in rows] == [5, 2, 4]
-    assert all(bool(row.valid.all()) for row in rows)
-    assert torch.equal(rows[2].obs["place"][0], batch.obs["place"][2, :4])
+    parts = sequences(batch)
+    assert [part.lengths for part in parts] == [(5,), (2,), (4,)]
+    assert torch.equal(parts[2].obs["place"], batch.obs["place"][7:])
+    assert torch.equal(torch.cat([part.prev_action for part in parts]), batch.prev_action)
 
 
 def test_tiny_agents_are_not_at_their_initial_values() -> None:

@@ -157,14 +157,16 @@ class SlowHeads:
         return p
 
     def row(self, values):
-        """One value per dimension as a row of prev_action."""
+        """The features of one value per dimension."""
         if self.kind == "multi_binary":
             return np.array(values, float)
         return np.concatenate([np.eye(n)[v] for n, v in zip(self.sizes, values, strict=True)])
 
     def output(self, c, state, g, action):
-        """What critic c puts out, on the scale it was made for; action is an id or a vector."""
+        """What critic c puts out, on the scale it was made for."""
         x = state
+        if self.kind in ("multi_discrete", "multi_binary"):
+            action = self.row(action)
         if self.kind != "discrete":
             horizon = math.log1p(1 / (1 - self.discounts[g]))
             x = np.concatenate((state, action, [np.float32(horizon)]))
@@ -182,7 +184,7 @@ class SlowHeads:
             values = [int(np.argmax(p)) for p in policy]
             total = 0.0
             for value, probability in enumerate(policy[1]):
-                action = self.row([values[0], value, *values[2:]])
+                action = [values[0], value, *values[2:]]
                 total += probability * scale(self.output(c, state, g, action))
             return total
         mean, log_std = policy
@@ -194,8 +196,7 @@ class SlowHeads:
         if self.kind == "discrete":
             return math.log(max(policy[action], np.finfo(np.float64).tiny))
         if self.kind != "continuous":
-            hots = action if self.kind == "multi_discrete" else np.stack((1 - action, action), -1)
-            chosen = np.concatenate(policy)[hots.reshape(-1) > 0.5]
+            chosen = [p[value] for p, value in zip(policy, action, strict=True)]
             return float(np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).sum())
         total = 0.0
         for mean, log_std, a in zip(*policy, action, strict=True):
@@ -243,17 +244,17 @@ def slow_losses(learner, batch, drawn, rate):
     transitions = []
     for row in sequences(batch):
         with torch.no_grad():
-            states = arrays(agent.encode(row)[0])
+            states = arrays(agent.states(row))
         masks = row.obs.get("action_mask")
-        masks = None if masks is None else arrays(masks[0])
+        masks = None if masks is None else arrays(masks)
         for t in range(len(states) - 1):
-            action = arrays(row.prev_action[0, t + 1])
+            action = arrays(row.prev_action[t + 1])
             transitions.append(
                 (
                     states[t], states[t + 1],
-                    int(action.argmax()) if online.kind == "discrete" else action,
-                    float(row.prev_reward[0, t + 1]) * settings.reward_scale,
-                    bool(row.terminal[0, t + 1]),
+                    int(action) if online.kind == "discrete" else action,
+                    float(row.prev_reward[t + 1]) * settings.reward_scale,
+                    bool(row.terminal[t + 1]),
                     None if masks is None else masks[t], None if masks is None else masks[t + 1],
                 )
             )  # fmt: skip
@@ -324,6 +325,7 @@ def probe(agent, kind, double=True):
     generator = torch.Generator().manual_seed(5)
     state = torch.randn(7, agent.memory.output_dim, generator=generator, dtype=dtype)
     action = torch.randn(7, agent.spec.action.size, generator=generator, dtype=dtype).tanh()
+    action = action.argmax(-1) if kind == "discrete" else action
     heads = {"online": agent.critics, "target": agent.target_critics}
     with torch.no_grad(), predictable_samples():
         found = {}
@@ -334,8 +336,7 @@ def probe(agent, kind, double=True):
             found[name, "expected"] = values.under(actor(state))
             if kind == "discrete":
                 for a in range(agent.spec.action.size):
-                    one_hot = torch.eye(agent.spec.action.size, dtype=dtype)[a].expand(7, -1)
-                    found[name, a] = values.at(one_hot)
+                    found[name, a] = values.at(torch.full((7,), a))
         return {key: (value.raw, value.normalised) for key, value in found.items()}
 
 
@@ -446,7 +447,7 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
     assert len(calls) == 5
     agent = learner.agent
     with torch.no_grad():
-        states = torch.cat([agent.encode(row)[0, :-1] for row in sequences(batch)])
+        states = torch.cat([agent.states(row)[:-1] for row in sequences(batch)])
         policy = agent.actor(states)
         want = sum(
             agent.critics.value(

@@ -7,7 +7,13 @@ import copy
 import numpy as np
 import pytest
 import torch
-from test_agent_helpers import predictable_samples, random_batch, tiny_learner, tiny_spec
+from test_agent_helpers import (
+    predictable_samples,
+    random_batch,
+    sequences,
+    tiny_learner,
+    tiny_spec,
+)
 
 from amago.agent import learner as learner_module
 from amago.agent.settings import AgentSettings
@@ -35,7 +41,7 @@ def slow(reward, done, length, values, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 50])
-def test_targets_equal_sums_over_terminals_truncation_and_padding(n):
+def test_targets_equal_sums_over_terminals_truncation_and_ends_of_windows(n):
     rng = np.random.default_rng(n)
     B, L = 6, 9
     lengths = [9, 1, 4, 9, 6, 2]
@@ -65,10 +71,12 @@ def test_numbers_by_hand():
 
 @pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete"])
 def test_an_update_with_n_steps_sees_those_targets(kind, monkeypatch):
-    """Windows with padding, terminals, truncation and trial boundaries, through `losses`."""
+    """Windows with terminals, truncation and trial boundaries, through `losses`."""
     one, many = tiny_learner(kind), tiny_learner(kind, agent__n_step=3)
     batch = random_batch(tiny_spec(kind), [7, 3, 6, 2], seed=4)
-    assert bool(batch.first[:, 1:].any())  # a further trial starts within a window
+    assert any(
+        part.first[1:].any() for part in sequences(batch)
+    )  # a further trial starts within a window
     monkeypatch.setattr(learner_module, "draw_critics", lambda *_: torch.tensor([1, 0]))
     seen = {}
     for name, learner in (("one", one), ("many", many)):
@@ -81,15 +89,13 @@ def test_an_update_with_n_steps_sees_those_targets(kind, monkeypatch):
         learner.agent.popart.update = update
         with predictable_samples():
             learner.losses(copy.deepcopy(batch))
-    lengths = (batch.valid.sum(1) - 1).tolist()
     discounts = one.agent.discounts.numpy()
     start = 0
-    for b in sorted(range(4), key=lambda b: -lengths[b]):  # packed from long to short
-        length = lengths[b]
+    for part in sequences(batch):
+        length = len(part) - 1
         y = seen["one"][start : start + length].numpy()
-        reward = batch.prev_reward[b, 1 : length + 1].numpy()
-        reward = reward * one.settings.reward_scale
-        done = batch.terminal[b, 1 : length + 1].numpy()
+        reward = part.prev_reward[1:].numpy() * one.settings.reward_scale
+        done = part.terminal[1:].numpy()
         want = y.copy()
         for t in range(length):
             last = t

@@ -104,7 +104,7 @@ def test_soft_resets_reach_the_rows_with_their_real_action_and_reward():
     rows = steps[2].rows
     assert rows.first.all() and not rows.terminal.any() and not rows.last.any()
     assert rows.time.tolist() == [3, 3] and rows.prev_reward.tolist() == [30, 30]
-    assert rows.prev_action.tolist() == [[1, 0], [0, 1]]
+    assert rows.prev_action.tolist() == [0, 1]
     assert steps[-1].final is not None and steps[-1].final.terminal.all()
     assert not steps[-1].final.first.any()
 

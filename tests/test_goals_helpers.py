@@ -84,11 +84,6 @@ def some_rollouts(domain: str) -> tuple[Trajectory, ...]:
     return tuple(rollouts(DOMAINS[domain], 400, seed=5, lanes=64))
 
 
-def actions_of(trajectory: Trajectory, spec: ActionSpec) -> Array:
-    taken = trajectory.prev_action[1:]
-    return taken.argmax(1) if spec.kind == "discrete" else taken
-
-
 def play(env: gym.Env[Any, Any], trajectory: Trajectory) -> Trajectory:
     """The trajectory's world, instruction and actions in a real environment."""
     assert trajectory.instruction is not None
@@ -96,9 +91,7 @@ def play(env: gym.Env[Any, Any], trajectory: Trajectory) -> Trajectory:
         seed=trajectory.world_seed, options={"instruction": trajectory.instruction}
     )
     rows = [(obs, 0.0, False, info)]
-    kind = "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous"
-    spec = ActionSpec(kind, trajectory.prev_action.shape[1])  # type: ignore[arg-type]
-    for action in actions_of(trajectory, spec):
+    for action in trajectory.prev_action[1:]:
         obs, reward, terminated, truncated, info = env.step(action)
         assert not truncated
         rows.append((obs, float(reward), terminated, info))
@@ -131,12 +124,11 @@ def play_batched(settings: EnvSettings, trajectories: list[Trajectory]) -> list[
     assert isinstance(task, GoalTask)
     task.allocate(len(trajectories))
     task.reset_lanes(np.arange(len(trajectories)), np.array([t.world_seed for t in trajectories]))
-    spec = InProcessVector(lambda: gym.make(settings.id, **settings.kwargs), 1, 0).spec
     horizon = max(t.num_steps for t in trajectories)
     actions = []
     for lane, trajectory in enumerate(trajectories):
         task.instruct(lane, trajectory.instruction)
-        taken = actions_of(trajectory, spec.action)
+        taken = trajectory.prev_action[1:]
         rest = np.zeros((horizon - len(taken), *taken.shape[1:]), taken.dtype)
         actions.append(np.concatenate([taken, rest]))
     columns = [(*task.step(action)[:2], task.progress.copy()) for action in np.stack(actions, 1)]

@@ -140,7 +140,7 @@ def test_critics_start_near_zero_and_values_agree_between_at_and_under(kind, cri
             parameter.add_(0.3 * torch.randn_like(parameter))
     values = agent.critics(state, agent.popart)
     if kind == "discrete":
-        each = [values.at(torch.eye(3).double()[a].expand(7, 3)).raw for a in range(3)]
+        each = [values.at(torch.full((7,), a)).raw for a in range(3)]
         want = sum(each[a] * policy.probs[..., a] for a in range(3))
         torch.testing.assert_close(values.under(policy).raw, want)
         want = sum(symlog(each[a]) * policy.probs[..., a] for a in range(3))
@@ -151,7 +151,8 @@ def test_critics_start_near_zero_and_values_agree_between_at_and_under(kind, cri
             sample = policy.sample()
         for g in range(3):
             torch.testing.assert_close(value.raw[..., g], values.at(sample[:, g]).raw[..., g])
-    value = values.at(torch.zeros(7, agent.spec.action.size).double())
+    dtype = torch.float64 if kind == "continuous" else torch.int64
+    value = values.at(torch.zeros(7, *agent.spec.action.shape, dtype=dtype))
     torch.testing.assert_close(
         value.normalised, torch.sign(value.raw) * torch.log1p(value.raw.abs())
     )
@@ -165,8 +166,8 @@ def test_repeated_updates_learn_the_value_of_terminal_rewards(kind, critic):
     config |= {"optim__learning_rate": 6e-3, "agent__discounts": "single"}
     learner = tiny_learner(kind, double=False, memory="feedforward", **config)
     batch = random_batch(spec_of(kind), [6, 6, 6, 6], double=False)
-    reward = 500.0 * (1 + torch.arange(4)).float()[:, None].expand(-1, 6)
-    batch = type(batch)(**{**vars(batch), "prev_reward": reward.contiguous(),
+    reward = 500.0 * (1 + torch.arange(4)).float().repeat_interleave(6)
+    batch = type(batch)(**{**vars(batch), "prev_reward": reward,
                            "terminal": torch.ones_like(batch.terminal)})  # fmt: skip
     first = float(learner.step(batch)["loss/critic"])
     for _ in range(40):

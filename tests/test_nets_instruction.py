@@ -11,25 +11,29 @@ from amago.nets.instruction import (
     CURRENT,
     DONE,
     PENDING,
-    Asked,
     InstructionEncoder,
-    distinct,
     slot_status,
 )
 from amago.nets.settings import InstructionSettings
+from amago.types import Batch
 
 NUMBERS = GoalSpec(4, 2, low=(0, 10), high=(10, 30), whole=False)
 FEW = GoalSpec(2, 2, low=(-1, 4), high=(1, 5))
 WORDS = GoalSpec(3, 2, kind="token", vocabulary=("", "eat", "cow", "make", "sword"))
 
 
-def asked(goals: list, num_goals: list[int], progress: list[int]) -> Asked:
-    return Asked(torch.tensor(goals), torch.tensor(num_goals), torch.tensor(progress))
+def asked(goals: list, num_goals: list[int], progress: list[int]) -> Batch:
+    """One row per instruction, as acting makes them."""
+    none = torch.zeros(len(goals))
+    return Batch(
+        {}, none.long(), none, none.long(), none.bool(), none.bool(), (1,) * len(goals),
+        torch.tensor(goals), torch.tensor(num_goals), torch.tensor(progress),
+    )  # fmt: skip
 
 
 def test_slots_are_done_current_pending_or_absent() -> None:
-    rows = asked([[[1, 11]] * 4] * 4, [3, 3, 3, 1], [0, 1, 3, 0])
-    assert slot_status(rows).tolist() == [
+    status = slot_status(4, torch.tensor([3, 3, 3, 1]), torch.tensor([0, 1, 3, 0]))
+    assert status.tolist() == [
         [CURRENT, PENDING, PENDING, ABSENT],
         [DONE, CURRENT, PENDING, ABSENT],
         [DONE, DONE, DONE, ABSENT],
@@ -37,13 +41,13 @@ def test_slots_are_done_current_pending_or_absent() -> None:
     ]
 
 
-def seen_by(encoder: InstructionEncoder, rows: Asked) -> torch.Tensor:
+def seen_by(encoder: InstructionEncoder, rows: Batch) -> torch.Tensor:
     """The slots [M, k, width] that enter the network."""
     caught = []
     inner = encoder.rnn if encoder.rnn is not None else encoder.net
     inner.register_forward_pre_hook(lambda _, args: caught.append(args[0]))
     encoder(rows, torch.float32)
-    return caught[0].view(len(rows.progress), rows.goals.shape[1], -1)
+    return caught[0].view(len(rows), rows.instruction.shape[1], -1)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "rnn"])
@@ -125,23 +129,51 @@ def test_the_rnn_reads_word_by_word_with_the_status_of_each_goal() -> None:
     assert not words[0, 4:, :3].any()
 
 
+def windows(lengths: tuple[int, ...], double: bool) -> Batch:
+    """Sequences with an instruction each, of 1 to 3 goals, completed one by one."""
+    generator = torch.Generator().manual_seed(0)
+    goals = torch.randint(1, 5, (len(lengths), 3, 2), generator=generator).float()
+    num_goals = torch.randint(1, 4, (len(lengths),), generator=generator)
+    goals[torch.arange(3) >= num_goals[:, None]] = 0.0
+    progress = [torch.arange(n) * int(k) // n for n, k in zip(lengths, num_goals, strict=True)]
+    rows = torch.zeros(sum(lengths), dtype=torch.float64 if double else torch.float32)
+    return Batch(
+        {}, rows.long(), rows, rows.long(), rows.bool(), rows.bool(), lengths,
+        goals.to(rows.dtype), num_goals, torch.cat(progress),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-12), (False, 1e-6)])
+@pytest.mark.parametrize("lengths", [(9, 9, 7, 5), (2, 1, 1), (1, 1, 1, 1)])
 @pytest.mark.parametrize("kind", ["mlp", "rnn"])
-def test_rows_that_repeat_the_one_before_are_encoded_once_and_read_alike(kind: str) -> None:
+def test_rows_of_a_batch_are_encoded_as_if_each_were_alone(kind, lengths, double, tolerance):
+    """Values and gradients of many rows, of few, and of acting, against row by row."""
     torch.manual_seed(0)
-    encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4))).double()
-    one, two = [[1, 2], [3, 4], [0, 0]], [[1, 2], [3, 2], [0, 0]]
-    rows = asked([one, one, one, two, two, one], [2, 2, 2, 2, 1, 2], [0, 0, 1, 1, 1, 0])
-    kept, which = distinct(rows)
-    assert which.tolist() == [0, 0, 1, 2, 3, 4] and len(kept.progress) == 5
-    together = encoder(rows, torch.float64)
-    for row in range(6):
-        single = Asked(*(x[row : row + 1] for x in (rows.goals, rows.num_goals, rows.progress)))
-        torch.testing.assert_close(together[row : row + 1], encoder(single, torch.float64))
-    together.sum().backward()
+    encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4)))
+    encoder = encoder.double() if double else encoder
+    batch = windows(lengths, double)
+    dtype = batch.prev_reward.dtype
+    weights = torch.randn(len(batch), encoder.output_dim, dtype=dtype)
+    together = encoder(batch, dtype)
+    (together * weights).sum().backward()
     gradients = [p.grad.clone() for p in encoder.parameters()]
     encoder.zero_grad()
-    for row in range(6):
-        single = Asked(*(x[row : row + 1] for x in (rows.goals, rows.num_goals, rows.progress)))
-        encoder(single, torch.float64).sum().backward()
+    owners = [b for b, n in enumerate(lengths) for _ in range(n)]
+    for row, b in enumerate(owners):
+        one = encoder.encode(
+            batch.instruction[b : b + 1], batch.num_goals[b : b + 1],
+            batch.progress[row : row + 1], dtype,
+        )  # fmt: skip
+        torch.testing.assert_close(together[row], one[0], atol=tolerance, rtol=tolerance)
+        (one[0] * weights[row]).sum().backward()
     for gradient, parameter in zip(gradients, encoder.parameters(), strict=True):
-        torch.testing.assert_close(gradient, parameter.grad)
+        torch.testing.assert_close(gradient, parameter.grad, atol=10 * tolerance, rtol=1e-5)
+
+
+def test_long_windows_encode_every_stage_of_an_instruction_once() -> None:
+    encoder = InstructionEncoder(WORDS, InstructionSettings(hidden=(8, 4)))
+    heights = []
+    encoder.net.register_forward_pre_hook(lambda _, args: heights.append(len(args[0])))
+    for lengths in ((9, 9, 7, 5), (90, 90, 90, 90), (2, 1, 1), (1, 1, 1, 1)):
+        encoder(windows(lengths, double=False), torch.float32)
+    assert heights == [16, 16, 4, 4]  # four sequences with 0, 1, 2 or 3 goals complete; else rows

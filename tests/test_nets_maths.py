@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_agent_helpers import random_batch, snapshot, tiny_agent, tiny_config, tiny_spec
 
-from amago.agent.agent import pack
+from amago.nets.action import previous_action
 from amago.nets.critic import ContinuousCritics, DiscreteCritics
 from amago.nets.layers import SigmaLinear, power_iterate, symlog
 from amago.nets.normalize import RunningNormalizer
@@ -107,11 +107,11 @@ def critics_of(kind, dtype):
     settings = HeadSettings(critic_hidden=(7, 5), num_critics=4)
     if kind == "discrete":
         critics = DiscreteCritics(3, ActionSpec("discrete", 2), 3, settings)
-        action = torch.eye(2)[torch.randint(2, (9,))]
+        action = torch.randint(2, (9,))
     else:
         critics = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9, 0.99), settings)
-        action = torch.randn(9, 2).tanh()
-    return critics.to(dtype), torch.randn(9, 3).to(dtype), action.to(dtype)
+        action = torch.randn(9, 2).tanh().to(dtype)
+    return critics.to(dtype), torch.randn(9, 3).to(dtype), action
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-6)])
@@ -340,7 +340,7 @@ def test_the_encoder_sees_normalised_reals_one_hots_masks_action_first_and_time(
     spec = tiny_spec(mask=True)
     torch.manual_seed(0)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4), normalize=normalize)).double()
-    _, rows = pack(random_batch(spec, [5], starts=[3]))
+    rows = random_batch(spec, [5], starts=[3])
     encoder.update_statistics(rows)
     seen = []
     encoder.net.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
@@ -352,7 +352,7 @@ def test_the_encoder_sees_normalised_reals_one_hots_masks_action_first_and_time(
     columns = [reals[:, i] for i in range(3)]
     columns += [(rows.obs["room"] == i).double() for i in range(4)]
     columns += [rows.obs["action_mask"][:, i].double() for i in range(3)]
-    columns += [rows.prev_action[:, i] for i in range(3)]
+    columns += [(rows.prev_action == i).double() for i in range(3)]
     columns += [rows.first.double(), rows.time.double() / 24]
     got = sorted(seen[0].T.tolist())
     want = sorted(column.tolist() for column in columns)
@@ -364,7 +364,7 @@ def test_forecasts_are_judged_number_by_number_and_category_by_category():
     spec = tiny_spec(mask=True)
     torch.manual_seed(0)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4))).double()
-    _, rows = pack(random_batch(spec, [5], starts=[3]))
+    rows = random_batch(spec, [5], starts=[3])
     encoder.update_statistics(rows)
     forecast = torch.randn(len(rows.time), encoder.forecast_dim).double()
     change = torch.randn(len(rows.time), 2).double()
@@ -388,7 +388,7 @@ def test_forecasts_are_judged_number_by_number_and_category_by_category():
 def test_what_changes_are_the_numbers_of_observations():
     spec = tiny_spec(mask=True)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4))).double()
-    _, rows = pack(random_batch(spec, [5]))
+    rows = random_batch(spec, [5])
     later = {key: value.roll(-1, 0) for key, value in rows.obs.items()}
     want = later["place"] - rows.obs["place"]
     torch.testing.assert_close(encoder.change(rows.obs, later), want)
@@ -404,10 +404,26 @@ def test_a_normaliser_never_shows_statistics_that_have_moved_on():
         assert torch.equal(kept(rows), fresh(rows))
 
 
+@pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete", "multi_binary"])
+def test_previous_actions_are_features_except_where_there_was_none(kind):
+    spec = tiny_spec(kind)
+    rows = random_batch(spec, [5])
+    got = previous_action(rows, spec.action)
+    assert got.shape == (5, spec.action.size) and got.dtype == torch.float64
+    assert not got[0].any()
+    for t in range(1, 5):
+        action = rows.prev_action[t].tolist()
+        hot = {
+            "discrete": lambda a: np.eye(3)[a],
+            "multi_discrete": lambda a: [*np.eye(3)[a[0]], *np.eye(2)[a[1]]],
+        }.get(kind, lambda a: a)
+        assert got[t].tolist() == list(hot(action))
+
+
 def test_without_a_horizon_time_is_no_input():
     spec = tiny_spec(horizon=None)
     encoder = MLPEncoder(spec, EncoderSettings(hidden=(6, 4)))
-    _, rows = pack(random_batch(spec, [5], double=False))
+    rows = random_batch(spec, [5], starts=[3], double=False)
     later = copy.copy(rows)
     object.__setattr__(later, "time", rows.time + 100)
     assert torch.equal(encoder(rows), encoder(later))
@@ -425,7 +441,7 @@ def test_acting_never_moves_a_statistic():
     for t in range(3):
         rows = Timestep(
             {"place": np.full((2, 2), 50.0, np.float32), "room": np.zeros(2, np.uint8)},
-            np.zeros((2, 3), np.float32), np.ones(2, np.float32), np.full(2, t), no, no, no,
+            np.zeros(2, np.int64), np.ones(2, np.float32), np.full(2, t), no, no, no,
             np.zeros(2, np.int64),
         )  # fmt: skip
         _, state = policy.act(rows, state)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from amago.types import ActionSpec, EnvSpec, ObsSpec, Trajectory
+from amago.types import ActionSpec, Batch, EnvSpec, ObsSpec, Trajectory
 
 COUNTING_SPEC = EnvSpec(
     name="counting",
@@ -21,8 +21,8 @@ def counting_trajectory(lane: int, episode: int, num_steps: int) -> Trajectory:
     """obs[t] = (lane, episode, t), action[t] = t mod 4, reward[t] = t + 1, terminal at the end."""
     step = np.arange(num_steps + 1)
     count = np.stack([np.full_like(step, lane), np.full_like(step, episode), step], axis=1)
-    prev_action = np.zeros((num_steps + 1, 4), np.uint8)
-    prev_action[step[1:], step[:-1] % 4] = 1
+    prev_action = np.zeros(num_steps + 1, np.uint8)
+    prev_action[1:] = step[:-1] % 4
     return Trajectory(
         obs={"count": count.astype(np.float32)},
         prev_action=prev_action,
@@ -32,6 +32,25 @@ def counting_trajectory(lane: int, episode: int, num_steps: int) -> Trajectory:
         world_seed=1000 * lane + episode,
         task=f"lane {lane}",
     )
+
+
+def sequences(batch: Batch) -> list[Batch]:
+    """Each sequence of a batch alone."""
+    found, begin = [], 0
+    for number, length in enumerate(batch.lengths):
+        rows, begin = slice(begin, begin + length), begin + length
+
+        def cut(name: str, value: Any, rows: slice = rows, number: int = number) -> Any:
+            if name == "lengths":
+                return (value[number],)
+            if value is None or name in ("instruction", "num_goals"):
+                return None if value is None else value[number : number + 1]
+            if isinstance(value, dict):
+                return {key: item[rows] for key, item in value.items()}
+            return value[rows]
+
+        found.append(Batch(**{name: cut(name, value) for name, value in vars(batch).items()}))
+    return found
 
 
 def same(a: Any, b: Any) -> bool:

@@ -15,7 +15,7 @@ def trajectory(frames: np.ndarray) -> Trajectory:
     T = len(frames)
     return Trajectory(
         {"frame": frames, "x": np.arange(T, dtype=np.float32)[:, None]},
-        np.zeros((T, 2), np.uint8), np.arange(T, dtype=np.float32),
+        np.zeros(T, np.uint8), np.arange(T, dtype=np.float32),
         np.zeros(T, bool), np.zeros(T, bool), task="t",
     )  # fmt: skip
 
@@ -27,16 +27,12 @@ def drawn(count: int, shape: tuple[int, ...] = (20, 16, 3)) -> np.ndarray:
     return frames
 
 
-def version(record: bytes) -> int:
-    return int.from_bytes(record[4:6], "little")
-
-
 @pytest.mark.parametrize("count", [1 + 1, 15, 16, 17, 33, 64])
 @pytest.mark.parametrize("shape", [(20, 16, 3), (24, 24), (3, 20, 20)])
 def test_frames_come_back_bit_for_bit_whole_and_in_every_window(count, shape):
     frames = drawn(count, shape)
     record = encode(trajectory(frames))
-    assert version(record) == 2 and len(record) < frames.nbytes
+    assert len(record) < frames.nbytes
     assert np.array_equal(decode(record).obs["frame"], frames)
     for start in range(0, count, 5):
         for stop in range(start + 1, count + 1, 7):
@@ -48,8 +44,9 @@ def test_frames_come_back_bit_for_bit_whole_and_in_every_window(count, shape):
 def test_noise_and_small_arrays_are_stored_as_they_are():
     noise = np.random.default_rng(0).integers(0, 256, (9, 20, 20, 3), dtype=np.uint8)
     record = encode(trajectory(noise))
-    assert version(record) == 1 and np.array_equal(decode(record).obs["frame"], noise)
-    assert version(encode(trajectory(np.zeros((9, 5, 5), np.uint8)))) == 1
+    assert noise.tobytes() in record and np.array_equal(decode(record).obs["frame"], noise)
+    small = np.zeros((9, 5, 5), np.uint8)
+    assert small.tobytes() in encode(trajectory(small))
 
 
 def test_a_window_touches_its_own_chunks_only(monkeypatch):

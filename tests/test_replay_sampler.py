@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_replay_helpers import COUNTING_SPEC, counting_trajectory, same
+from test_replay_helpers import COUNTING_SPEC, counting_trajectory, same, sequences
 
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
@@ -31,34 +31,32 @@ def test_every_row_of_a_batch_is_the_row_it_claims_to_be(store, transform) -> No
     sampler = Sampler(store, 16, context_length=6, seed=3, transform=transform)
     for update in range(20):
         batch = sampler.batch(update)
-        assert batch.valid.shape[1] <= 7
-        for row in range(16):
-            valid = batch.valid[row].numpy()
-            rows = int(valid.sum())
-            assert valid[:rows].all() and rows >= 5
-            lane = int(batch.obs["count"][row, 0, 0])
+        assert len(batch.lengths) == 16 and sum(batch.lengths) == len(batch)
+        assert list(batch.lengths) == sorted(batch.lengths, reverse=True)
+        for part in sequences(batch):
+            lane = int(part.obs["count"][0, 0])
             original = counting_trajectory(lane, 7, 12 if lane == 50 else 4 + 3 * lane)
-            time = batch.time[row, :rows].numpy()
-            assert rows == min(original.num_steps, 6) + 1 and time[-1] <= original.num_steps
+            time = part.time.numpy()
+            assert len(time) == min(original.num_steps, 6) + 1 and time[-1] <= original.num_steps
             assert (np.diff(time) == 1).all()
-            assert same(batch.obs["count"][row, :rows], original.obs["count"][time])
-            assert same(batch.prev_reward[row, :rows], original.prev_reward[time])
-            assert same(batch.first[row, :rows], original.first[time])
-            assert same(batch.terminal[row, :rows], original.terminal[time])
-            assert (batch.prev_action[row, :rows].numpy() == original.prev_action[time]).all()
+            assert same(part.obs["count"], original.obs["count"][time])
+            assert same(part.prev_reward, original.prev_reward[time])
+            assert same(part.first, original.first[time])
+            assert same(part.terminal, original.terminal[time])
+            assert same(part.prev_action, original.prev_action[time].astype(np.int64))
 
 
 def test_shifted_views_are_the_action_reward_and_end_of_each_transition(store) -> None:
     batch = Sampler(store, 32, context_length=6, seed=3).batch(0)
-    counts = batch.valid[:, 1:]
-    step = batch.obs["count"][:, :-1, 2]
-    action = batch.prev_action[:, 1:].argmax(-1)
-    assert (action == step % 4)[counts].all()
-    assert (batch.prev_reward[:, 1:] == step + 1)[counts].all()
-    lane = batch.obs["count"][:, :-1, 0]
-    final = (lane == 50) * 12 + (lane < 50) * (4 + 3 * lane)
-    assert (batch.terminal[:, 1:] == (step + 1 == final))[counts].all()
-    assert batch.terminal[:, 1:][counts].any()
+    ends = 0
+    for part in sequences(batch):
+        lane, _, step = part.obs["count"][:-1].T
+        assert (part.prev_action[1:] == step % 4).all()
+        assert (part.prev_reward[1:] == step + 1).all()
+        final = (lane == 50) * 12 + (lane < 50) * (4 + 3 * lane)
+        assert (part.terminal[1:] == (step + 1 == final)).all()
+        ends += int(part.terminal[1:].sum())
+    assert ends > 0
 
 
 @pytest.mark.parametrize("prefetch", [0, 1, 4])
@@ -103,7 +101,7 @@ def test_what_is_appended_while_iterating_does_not_change_the_batches(store, pre
 def test_trajectories_are_drawn_uniformly_protected_ones_included(store) -> None:
     sampler = Sampler(store, 100, context_length=6, seed=5)
     lanes = np.concatenate(
-        [batch.obs["count"][:, 0, 0].numpy() for batch in sampler.batches(0, 45)]
+        [part.obs["count"][:1, 0] for b in sampler.batches(0, 45) for part in sequences(b)]
     )
     values, counts = np.unique(lanes, return_counts=True)
     assert values.tolist() == [*range(8), 50]
@@ -116,7 +114,8 @@ def test_window_starts_are_uniform_over_a_trajectory_and_ends_take_what_would_st
     with TrajectoryStore(tmp_path, COUNTING_SPEC, 10) as store:
         store.append([counting_trajectory(0, 0, 19)])
         sampler = Sampler(store, 100, context_length=10, seed=5)
-        starts = np.concatenate([batch.time[:, 0].numpy() for batch in sampler.batches(0, 40)])
+        batches = sampler.batches(0, 40)
+        starts = np.array([int(part.time[0]) for b in batches for part in sequences(b)])
     counts = np.bincount(starts, minlength=10)
     # Of the 28 starts -9..18, ten are moved to 0 and ten to 9.
     expected = 4000 / 28 * np.array([10] + [1] * 8 + [10])
@@ -142,17 +141,9 @@ def test_the_transform_sees_whole_trajectories_and_its_result_is_what_is_cut(sto
     sampler = Sampler(store, 6, 6, seed=3, transform=shorten)
     batches = list(sampler.batches(0, 4, prefetch=2))
     assert {*seen} <= {4 + 3 * lane for lane in range(8)} | {12} and len(seen) == 24
-    assert all(batch.valid.shape == (6, 3) and batch.terminal[:, -1].all() for batch in batches)
+    assert all(batch.lengths == (3,) * 6 and batch.terminal[2::3].all() for batch in batches)
     assert all(map(same, batches, sampler.batches(0, 4)))
     assert len(np.unique(np.concatenate([batch.prev_reward for batch in batches]))) == 24
-
-
-def test_full_length_pads_every_batch_to_the_context(store) -> None:
-    full = Sampler(store, 4, context_length=60, seed=3, full_length=True).batch(0)
-    tight = Sampler(store, 4, context_length=60, seed=3).batch(0)
-    rows = tight.valid.shape[1]
-    assert full.valid.shape == (4, 61) and rows < 61
-    assert same(full.obs["count"][:, :rows], tight.obs["count"])
 
 
 @pytest.mark.parametrize("prefetch", [0, 1, 4])

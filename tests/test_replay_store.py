@@ -185,7 +185,7 @@ def test_another_format_version_is_refused_by_writer_and_reader(tmp_path: Path) 
     open_store(tmp_path).close()
     with lmdb.open(str(tmp_path), max_dbs=8) as env, env.begin(write=True) as txn:
         txn.put(b"format", b"99", db=env.open_db(b"meta", txn=txn))
-    with pytest.raises(ValueError, match="format 1, got format 99; use the amago version"):
+    with pytest.raises(ValueError, match="format 2, got format 99; use the amago version"):
         open_store(tmp_path)
     with pytest.raises(ValueError, match="format 99"):
         TrajectoryStore.open_readonly(tmp_path)
@@ -197,7 +197,8 @@ def test_another_format_version_is_refused_by_writer_and_reader(tmp_path: Path) 
         ({"obs": {"count": np.zeros((6, 2), np.float32)}}, r"count float32 \(3,\), got count"),
         ({"obs": {"count": np.zeros((6, 3), np.float64)}}, "got count float64"),
         ({"obs": {}}, "got none"),
-        ({"prev_action": np.zeros((6, 5), np.uint8)}, "rows of 4 numbers"),
+        ({"prev_action": np.zeros((6, 4), np.uint8)}, r"discrete actions as uint8 \(\) per row"),
+        ({"prev_action": np.zeros(6, np.int64)}, r"got int64 \(\)"),
     ],
 )
 def test_a_trajectory_of_another_environment_is_refused(

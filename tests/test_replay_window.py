@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -37,28 +39,29 @@ def test_no_transition_is_seen_less_often_than_the_others() -> None:
     assert abs(seen[0] / draws - least) < 4 * deviation, "the beginning"
 
 
-def test_collating_pads_on_the_right_with_zeros_and_says_what_is_valid() -> None:
+def test_collating_joins_windows_from_long_to_short_and_says_where_they_end() -> None:
     long, short = counting_trajectory(1, 0, 9), counting_trajectory(2, 0, 2)
-    batch = collate([cut(long, 3, 8), short], [3, 0])
-    assert batch.valid.tolist() == [[True] * 5, [True] * 3 + [False] * 2]
-    assert batch.time.tolist() == [[3, 4, 5, 6, 7], [0, 1, 2, 0, 0]]
-    assert same(batch.obs["count"][0], long.obs["count"][3:8])
-    assert same(batch.obs["count"][1, :3], short.obs["count"])
-    assert batch.terminal.tolist()[1] == [False, False, True, False, False]
-    assert batch.first.tolist()[1] == [True, False, False, False, False]
-    for array in (batch.obs["count"], batch.prev_action, batch.prev_reward):
-        assert array.dtype == torch.float32 and not array[1, 3:].any()
-    assert batch.prev_action[1, 1].tolist() == [1, 0, 0, 0]
+    batch = collate([short, cut(long, 3, 8)], [0, 3])
+    assert batch.lengths == (5, 3) and len(batch) == 8
+    assert batch.time.tolist() == [3, 4, 5, 6, 7, 0, 1, 2]
+    assert same(batch.obs["count"][:5], long.obs["count"][3:8])
+    assert same(batch.obs["count"][5:], short.obs["count"])
+    assert batch.terminal.tolist() == [False] * 7 + [True]
+    assert batch.first.tolist() == [False] * 5 + [True, False, False]
+    assert batch.prev_action.tolist() == [2, 3, 0, 1, 2, 0, 0, 1]
+    assert batch.prev_action.dtype == torch.int64 and batch.prev_reward.dtype == torch.float32
 
 
-def test_collating_to_full_length_only_adds_padding() -> None:
-    windows = [counting_trajectory(1, 0, 3), counting_trajectory(2, 0, 2)]
-    tight, full = collate(windows, [0, 0]), collate(windows, [0, 0], num_rows=9)
-    assert full.valid.shape == (2, 9) and not full.valid[:, 4:].any()
-    assert same(full.obs["count"][:, :4], tight.obs["count"])
-    assert not full.obs["count"][:, 4:].any() and not full.time[:, 4:].any()
-    with pytest.raises(ValueError, match="at most 3 rows, got one of 4"):
-        collate(windows, [0, 0], num_rows=3)
+def test_windows_of_one_length_keep_their_order() -> None:
+    windows = [counting_trajectory(lane, 0, 3) for lane in (4, 2, 3)]
+    batch = collate(windows, [0, 0, 0])
+    assert batch.obs["count"][::4, 0].tolist() == [4, 2, 3]
+
+
+def test_vectors_of_actions_stay_real_numbers() -> None:
+    vectors = np.linspace(-1, 1, 8, dtype=np.float32).reshape(4, 2)
+    batch = collate([replace(counting_trajectory(1, 0, 3), prev_action=vectors)], [0])
+    assert same(batch.prev_action, vectors)
 
 
 def test_observations_keep_their_dtype() -> None:
@@ -67,7 +70,7 @@ def test_observations_keep_their_dtype() -> None:
     trajectory.obs["id"] = np.arange(4, dtype=">i8")
     batch = collate([trajectory], [0])
     assert batch.obs["pixels"].dtype == torch.uint8 and batch.obs["pixels"].min() == 255
-    assert batch.obs["id"].tolist() == [[0, 1, 2, 3]]
+    assert batch.obs["id"].tolist() == [0, 1, 2, 3]
 
 
 def test_windows_of_other_keys_shapes_or_dtypes_do_not_collate() -> None:

@@ -67,7 +67,7 @@ def test_npz_episodes_become_trajectories_row_by_row(after, tmp_path):
         np.testing.assert_allclose(t.prev_reward[1:], data["rewards"][step : step + n], rtol=1e-6)
         for k in range(n):
             a, b = data["actions"][step + k]
-            assert t.prev_action[k + 1].tolist() == [*np.eye(3)[a], *np.eye(2)[b]]
+            assert t.prev_action[k + 1].tolist() == [a, b]
         assert t.first.tolist() == [True] + [False] * n
         assert t.terminal.tolist() == [False] * n + [number == 0]
         row, step = row + n + 1, step + n
@@ -198,7 +198,7 @@ def test_minari_data_sets_are_read_by_name_and_by_folder(tmp_path, monkeypatch):
         assert ended.terminal.tolist() == [False, False, True]
         assert cut.obs["x"].tolist() == [[0, 0], [1, 1], [2, 2]]
         assert cut.obs["room"].tolist() == [0, 1, 3]
-        assert cut.prev_action[1].tolist() == [0, 0, 1, 0, 1]
+        assert cut.prev_action[1].tolist() == [2, 1]
     with pytest.raises(ValueError, match=r"no Minari data set 'amago/none-v0'.*minari download"):
         list(read_minari("amago/none-v0", importer()))
 

@@ -13,8 +13,9 @@ from counting_env import CountingEnv
 from test_agent_helpers import (
     HORIZON,
     MEMORIES,
-    map_batch,
+    in_double,
     random_batch,
+    sequences,
     tiny_agent,
     tiny_config,
     tiny_learner,
@@ -27,6 +28,7 @@ from amago.agent.policy import AgentPolicy
 from amago.config import override
 from amago.envs.vector import InProcessVector
 from amago.nets.memory import TransformerMemory, cache
+from amago.nets.sequences import Sequences
 from amago.replay.collate import collate
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
@@ -74,7 +76,7 @@ def expected_states(lanes, forward):
 
 
 def whole(memory):
-    return lambda x, time: memory(x[None], time[None])[0]
+    return lambda x, time: memory(x, time, Sequences([len(x)]))
 
 
 RESETS = [[20, 1, 3], [7, 7, 10], [24], [1, 1, 12, 10], [24]]
@@ -103,24 +105,22 @@ def test_a_used_state_acts_like_a_fresh_one_once_every_lane_has_reset(name):
 @pytest.mark.parametrize("name", [n for n in MEMORIES if n != "feedforward"])
 def test_states_remember_earlier_rows_and_never_see_later_ones(name):
     memory = make_memory(name, torch.float64)
-    x = torch.randn(1, 9, INPUT, dtype=torch.float64)
-    time = torch.arange(9)[None]
+    x, time, forward = torch.randn(9, INPUT).double(), torch.arange(9), whole(memory)
     other = x.clone()
-    other[0, 4] += 1.0
+    other[4] += 1.0
     with torch.no_grad():
-        difference = (memory(x, time) - memory(other, time)).abs().amax(-1)[0]
+        difference = (forward(x, time) - forward(other, time)).abs().amax(-1)
     assert bool((difference[:4] == 0).all())
     assert bool((difference[4:] > 1e-6).all())
 
 
 def test_the_memory_free_network_sees_one_row_only():
     memory = make_memory("feedforward", torch.float64)
-    x = torch.randn(1, 9, INPUT, dtype=torch.float64)
+    x, time, forward = torch.randn(9, INPUT).double(), torch.arange(9), whole(memory)
     other = x.clone()
-    other[0, 4] += 1.0
-    time = torch.arange(9)[None]
+    other[4] += 1.0
     with torch.no_grad():
-        difference = (memory(x, time) - memory(other, time)).abs().amax(-1)[0]
+        difference = (forward(x, time) - forward(other, time)).abs().amax(-1)
     assert (difference > 1e-6).nonzero().flatten().tolist() == [4]
 
 
@@ -204,7 +204,7 @@ def test_the_transformer_equals_the_blocks_of_the_method_computed_by_hand(name):
     x, time = torch.randn(8, INPUT, dtype=torch.float64), torch.arange(3, 11)
     with torch.no_grad():
         want = slow_transformer(memory, x, time, band=8)
-        torch.testing.assert_close(memory(x[None], time[None])[0], want, atol=1e-9, rtol=0)
+        torch.testing.assert_close(whole(memory)(x, time), want, atol=1e-9, rtol=0)
 
 
 SLIDING = [[19], [5, 14], [4, 4, 11], [9, 10], [1, 18]]
@@ -360,7 +360,6 @@ class InDouble:
         rows = replace(
             rows,
             obs=wide,
-            prev_action=rows.prev_action.astype(np.float64),
             prev_reward=rows.prev_reward.astype(np.float64),
         )
         return self.policy.act(rows, state)
@@ -368,7 +367,7 @@ class InDouble:
 
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("name", ["sinusoid", "learned", "rope", "pre-LN", "gru", "feedforward"])
-def test_states_while_acting_in_an_environment_equal_encode_on_the_recorded_rows(name, double):
+def test_states_while_acting_in_an_environment_equal_those_of_the_recorded_rows(name, double):
     env, agent = counting_agent(name, double)
     spy, policy = Spy(agent), AgentPolicy(agent, seed=0)
     recorder = Recorder(env.spec, env.tasks)
@@ -383,15 +382,15 @@ def test_states_while_acting_in_an_environment_equal_encode_on_the_recorded_rows
         acted.update(zip(places, hidden, strict=True))
     batch = collate(trajectories, [0] * len(trajectories))
     if double:
-        batch = map_batch(batch, lambda x: x.double() if x.is_floating_point() else x)
+        batch = in_double(batch)
     with torch.no_grad():
-        states = agent.eval().encode(batch)
+        states = agent.eval().states(batch).split(batch.lengths)
     compared = 0
-    for b, trajectory in enumerate(trajectories):
-        for t in range(trajectory.num_steps):  # the final row of a rollout is never acted on
-            place = tuple(trajectory.obs["observation"][t].astype(int))
+    for part, trained in zip(sequences(batch), states, strict=True):
+        for t in range(len(part) - 1):  # the final row of a rollout is never acted on
+            place = tuple(part.obs["observation"][t].int().tolist())
             tolerance = 1e-9 if double else 1e-4
-            torch.testing.assert_close(acted[place], states[b, t], atol=tolerance, rtol=0)
+            torch.testing.assert_close(acted[place], trained[t], atol=tolerance, rtol=0)
             compared += 1
     assert compared > 60 and len(trajectories) > 15
 
@@ -407,7 +406,7 @@ def test_the_policy_of_one_discount_is_its_slice_of_all_policies():
             action = one.sample()
             torch.testing.assert_close(
                 one.log_prob(action),
-                whole_policy.log_prob(action[:, None].expand(-1, 3, -1))[:, index],
+                whole_policy.log_prob(action[:, None])[:, index],
             )
 
 
@@ -487,7 +486,7 @@ def test_acting_goes_on_after_the_network_changed_its_precision():
     torch.testing.assert_close(acting_states(memory, x, time), want, atol=1e-9, rtol=0)
 
 
-def test_after_a_learner_step_acting_equals_encode_with_the_new_weights():
+def test_after_a_learner_step_acting_equals_training_with_the_new_weights():
     learner: Learner = tiny_learner(double=False, optim__learning_rate=0.05)
     agent, spec = learner.agent, tiny_spec()
     batch = random_batch(spec, [6, 6], double=False)
@@ -497,20 +496,20 @@ def test_after_a_learner_step_acting_equals_encode_with_the_new_weights():
         spy.hidden.clear()
         state = policy.initial_state(2)
         for t in range(6):
-            no = np.zeros(2, bool)
+            no, now = np.zeros(2, bool), [t, 6 + t]
             rows = Timestep(
-                {k: v[:, t].numpy() for k, v in batch.obs.items()},
-                batch.prev_action[:, t].numpy(), batch.prev_reward[:, t].numpy(),
-                batch.time[:, t].numpy(), batch.first[:, t].numpy(), no, no, np.zeros(2, np.int64),
+                {k: v[now].numpy() for k, v in batch.obs.items()},
+                batch.prev_action[now].numpy(), batch.prev_reward[now].numpy(),
+                batch.time[now].numpy(), batch.first[now].numpy(), no, no, np.zeros(2, np.int64),
             )  # fmt: skip
             _, state = policy.act(rows, state)
-        return torch.stack(spy.hidden, 1)
+        return torch.stack(spy.hidden, 1).flatten(0, 1)
 
     before = act_on_batch()
     for _ in range(3):
         learner.step(batch)
         after = act_on_batch()
         with torch.no_grad():
-            torch.testing.assert_close(after, agent.eval().encode(batch), atol=1e-4, rtol=0)
+            torch.testing.assert_close(after, agent.eval().states(batch), atol=1e-4, rtol=0)
         assert float((after - before).abs().max()) > 1e-3
         before = after

@@ -17,6 +17,7 @@ from counting_env import (
     length,
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from test_replay_helpers import sequences
 
 from amago.envs.vector import GymVector, InProcessVector, NativeVector, world_seed
 from amago.replay.sampler import Sampler
@@ -165,9 +166,7 @@ def test_every_rollout_that_began_within_the_budget_is_stored_whole_and_once(nam
         assert trajectory.world_seed == world_seed(SEED, lane, seeded)
         for step in range(trajectory.num_steps + 1):
             assert trajectory.obs["observation"][step].tolist() == [lane, episode, step]
-            hot = trajectory.prev_action[step]
-            action = int(hot.argmax()) if hot.any() else None
-            assert hot.sum() == (action is not None)
+            action = int(trajectory.prev_action[step]) if step else None
             row = (
                 action,
                 float(trajectory.prev_reward[step]),
@@ -187,21 +186,19 @@ def test_every_row_of_a_batch_is_the_row_that_the_environment_made(name, context
     sampler = Sampler(store, 150, context_length, seed=0)
     explored = 0
     for batch in sampler.batches(0, 3):
-        for b in range(150):
-            lane, episode, start = map(int, batch.obs["observation"][b, 0])
-            rows = int(batch.valid[b].sum())
-            assert rows == min(context_length, spans[lane, episode][1]) + 1
-            assert batch.valid[b].tolist() == [True] * rows + [False] * (len(batch.valid[b]) - rows)
+        assert len(batch.lengths) == 150
+        for part in sequences(batch):
+            lane, episode, start = map(int, part.obs["observation"][0])
+            assert len(part) == min(context_length, spans[lane, episode][1]) + 1
             seen.add((lane, episode))
-            for t in range(rows):
+            for t in range(len(part)):
                 step = start + t
-                assert batch.obs["observation"][b, t].tolist() == [lane, episode, step]
-                assert int(batch.time[b, t]) == step
-                hot = batch.prev_action[b, t]
-                action = int(hot.argmax()) if hot.any() else None
+                assert part.obs["observation"][t].tolist() == [lane, episode, step]
+                assert int(part.time[t]) == step
+                action = int(part.prev_action[t]) if step else None
                 explored += bool(action)
-                reward, first = float(batch.prev_reward[b, t]), bool(batch.first[b, t])
-                row = (action, reward, first, bool(batch.terminal[b, t]))
+                reward, first = float(part.prev_reward[t]), bool(part.first[t])
+                row = (action, reward, first, bool(part.terminal[t]))
                 check_row(case, env.actions, spans, lane, episode, step, row)
     assert seen == set(spans)
     assert explored > 100  # exploration did replace actions, and the batch shows them
@@ -219,7 +216,7 @@ def test_a_second_collection_goes_on_with_new_worlds_and_loses_none_of_the_first
         places += map(place_of, sunk)
         assert len(sunk) > 0
     assert len(set(places)) == len(places) == len(store)
-    assert all(store.read(i).prev_action[0].sum() == 0 for i in store.ids.tolist())
+    assert all(store.read(i).prev_action[0] == 0 for i in store.ids.tolist())
     store.close()
 
 
@@ -297,6 +294,6 @@ def test_tracker_and_recorder_agree_with_a_slow_sum_also_per_tenth_of_the_horizo
 def test_actions_in_the_store_cover_all_that_exploration_drew(tmp_path):
     env, _, store, sunk, _, _ = gather(CASES["in process"], 40, tmp_path)
     drawn = {int(a) for row in env.actions for a in row}
-    stored = {int(hot.argmax()) for t in sunk for hot in t.prev_action[1:]}
+    stored = {int(action) for t in sunk for action in t.prev_action[1:]}
     assert drawn == stored == set(range(NUM_ACTIONS))
     store.close()

@@ -135,7 +135,7 @@ def test_relabeled_rollouts_are_paid_as_the_real_world_pays(expanded):
     world = FollowInstructions(Crafter(**kwargs))
     generator, changed = np.random.default_rng(1), 0
     for trajectory in kept:
-        actions = trajectory.prev_action[1:].argmax(1)
+        actions = trajectory.prev_action[1:]
         for mode, importance in (("some", True), ("some", False), ("all", True)):
             settings = RelabelSettings(mode, importance)
             relabeler = Relabeler(settings, rarity if importance else None, repeats=True)

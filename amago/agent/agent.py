@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from amago.config import Config
 from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
-from amago.nets.instruction import Asked
 from amago.nets.memory import FeedforwardMemory, GRUMemory, Memory, TransformerMemory
-from amago.nets.packing import Packing
-from amago.nets.timestep import MLPEncoder, Rows, TimestepEncoder
+from amago.nets.sequences import Sequences
+from amago.nets.timestep import MLPEncoder, TimestepEncoder
 from amago.nets.value import PopArt
 from amago.nets.world_model import WorldModel
 from amago.types import ACTION_MASK, Batch, EnvSpec
@@ -78,33 +77,28 @@ class Agent(nn.Module):
         if config.agent.world_model_weight:
             self.world_model = self._world_model(spec, config)
 
-    def states(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
-        """The state of every packed row, from one pass."""
-        return _states(self.encoder, self.memory, rows, packing)
+    def states(self, batch: Batch) -> Float[Tensor, "M D"]:
+        """The state of every row, from one pass."""
+        return _states(self.encoder, self.memory, batch)
 
-    def views(self, rows: Rows, packing: Packing) -> Views:
+    def views(self, batch: Batch) -> Views:
         """What actor and critics see of every row, and what their target copies see."""
-        states = self.states(rows, packing)
+        states = self.states(batch)
         if self.critic_trunk is not None:
-            critic = self.critic_trunk(rows, packing)
+            critic = self.critic_trunk(batch)
             return Views(states, critic, states.detach(), critic.detach())
         target = states.detach()
         if self.target_trunk is not None:
             with torch.no_grad():
-                target = self.target_trunk(rows, packing)
+                target = self.target_trunk(batch)
         return Views(states, states, target, target)
 
-    def update_statistics(self, rows: Rows) -> None:
+    def update_statistics(self, batch: Batch) -> None:
         """Show the rows of a training batch to every encoder's normaliser."""
-        self.encoder.update_statistics(rows)
+        self.encoder.update_statistics(batch)
         for trunk in (self.target_trunk, self.critic_trunk):
             if trunk is not None:
-                trunk.encoder.update_statistics(rows)
-
-    def encode(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        """The states of a whole batch; zero where it is padded."""
-        packing, rows = pack(batch)
-        return packing.pad(self.states(rows, packing))
+                trunk.encoder.update_statistics(batch)
 
     @torch.no_grad()
     def update_targets(self, tau: float) -> None:
@@ -145,12 +139,13 @@ class Trunk(nn.Module):
         super().__init__()
         self.encoder, self.memory = encoder, memory
 
-    def forward(self, rows: Rows, packing: Packing) -> Float[Tensor, "M D"]:
-        return _states(self.encoder, self.memory, rows, packing)
+    def forward(self, batch: Batch) -> Float[Tensor, "M D"]:
+        return _states(self.encoder, self.memory, batch)
 
 
-def _states(encoder: TimestepEncoder, memory: Memory, rows: Rows, packing: Packing) -> Tensor:
-    return memory.forward_packed(encoder(rows), rows.time, packing)
+def _states(encoder: TimestepEncoder, memory: Memory, batch: Batch) -> Tensor:
+    states: Tensor = memory(encoder(batch), batch.time, sequences_of(batch))
+    return states
 
 
 class Views(NamedTuple):
@@ -198,29 +193,9 @@ def resolve_context_length(config: Config, spec: EnvSpec) -> int:
     )
 
 
-def pack(batch: Batch) -> tuple[Packing, Rows]:
-    """The valid rows of a batch, and where they came from."""
-    packing = Packing(batch.valid)
-    return packing, Rows(
-        obs={key: packing.pack(value) for key, value in batch.obs.items()},
-        prev_action=packing.pack(batch.prev_action),
-        prev_reward=packing.pack(batch.prev_reward),
-        time=packing.pack(batch.time),
-        first=packing.pack(batch.first),
-        asked=_asked(batch, packing),
-    )
-
-
-def _asked(batch: Batch, packing: Packing) -> Asked | None:
-    """An instruction is that of a whole window, how far it is followed that of a row."""
-    if batch.instruction is None or batch.num_goals is None or batch.progress is None:
-        return None
-    width = batch.valid.shape[1]
-    return Asked(
-        goals=packing.pack(batch.instruction[:, None].expand(-1, width, -1, -1)),
-        num_goals=packing.pack(batch.num_goals[:, None].expand(-1, width)),
-        progress=packing.pack(batch.progress),
-    )
+def sequences_of(batch: Batch) -> Sequences:
+    """Where the sequences of a batch lie."""
+    return Sequences(batch.lengths, batch.time.device)
 
 
 def action_mask(obs: dict[str, Tensor]) -> Tensor | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from amago.agent.agent import Agent, Views, action_mask, pack
+from amago.agent.agent import Agent, Views, action_mask, sequences_of
 from amago.agent.filters import FILTERS
 from amago.agent.losses import (
     critic_loss,
@@ -16,9 +16,10 @@ from amago.agent.losses import (
 from amago.agent.metrics import describe
 from amago.agent.settings import AgentSettings, OptimSettings
 from amago.agent.targets import draw_critics, n_step_target, td_target
+from amago.nets.action import action_features
 from amago.nets.layers import power_iterate
-from amago.nets.packing import Packing
-from amago.nets.timestep import MLPEncoder, Rows
+from amago.nets.sequences import Sequences
+from amago.nets.timestep import MLPEncoder
 from amago.types import Batch
 
 MAX_SKIPPED = 20
@@ -54,14 +55,13 @@ class Learner:
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """One gradient update; metrics stay on the device until somebody reads them."""
         agent = self.agent
-        packing, rows = pack(batch)
-        if not _finite(rows):
+        if not _finite(batch):
             return self._skip({})
         agent.train()
         before = [tensor.clone() for tensor in self._statistics()]
         power_iterate(agent)
-        agent.update_statistics(rows)
-        loss, metrics = self.losses(batch, (packing, rows))
+        agent.update_statistics(batch)
+        loss, metrics = self.losses(batch)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
@@ -78,23 +78,20 @@ class Learner:
         agent.update_targets(self.settings.target_tau)
         return metrics
 
-    def losses(
-        self, batch: Batch, packed: tuple[Packing, Rows] | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def losses(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Total loss of one batch [AMAGO eq. 3 with the term of eq. 6], and what describes it.
 
         Moves the world model's and PopArt's statistics: targets are made on the scale before
-        this batch, compared on the scale after it. `packed` is the batch without its padding,
-        if the caller has it already.
+        this batch, compared on the scale after it.
         """
         agent, settings = self.agent, self.settings
-        packing, rows = packed or pack(batch)
-        begin, end = packing.drop_last, packing.drop_first
-        action, allowed = end(rows.prev_action), action_mask(rows.obs)
+        sequences = sequences_of(batch)
+        begin, end = sequences.drop_last, sequences.drop_first
+        action, allowed = end(batch.prev_action), action_mask(batch.obs)
         mask = None if allowed is None else begin(allowed)
 
-        views = agent.views(rows, packing)
-        target = self._target(batch, packing, rows, views)
+        views = agent.views(batch)
+        target = self._target(batch, sequences, views)
         scale, shift = agent.popart.update(target)
         agent.critics.rescale(scale, shift)
         agent.target_critics.rescale(scale, shift)
@@ -122,13 +119,14 @@ class Learner:
         if agent.world_model is not None:
             assert isinstance(agent.encoder, MLPEncoder)
             before, after = (
-                {key: side(value) for key, value in rows.obs.items()} for side in (begin, end)
+                {key: side(value) for key, value in batch.obs.items()} for side in (begin, end)
             )
             change = agent.encoder.change(before, after)
             agent.world_model.changes.update(change)
-            forecast = agent.world_model(actor_state, action)
+            features = action_features(action, agent.spec.action, actor_state.dtype)
+            forecast = agent.world_model(actor_state, features)
             error = agent.encoder.surprise(
-                forecast, agent.world_model.changes(change), after, end(rows.prev_reward)
+                forecast, agent.world_model.changes(change), after, end(batch.prev_reward)
             )
             terms["world_model"] = (settings.world_model_weight, error)
         losses = {name: term.mean() for name, (_, term) in terms.items()}
@@ -137,11 +135,11 @@ class Learner:
         return total, metrics
 
     @torch.no_grad()
-    def _target(self, batch: Batch, packing: Packing, rows: Rows, views: Views) -> Tensor:
+    def _target(self, batch: Batch, sequences: Sequences, views: Views) -> Tensor:
         """What the critics should have said of every transition, on the scale of the rewards."""
-        agent, settings, end = self.agent, self.settings, packing.drop_first
-        reward = end(rows.prev_reward) * settings.reward_scale
-        done, allowed = end(packing.pack(batch.terminal)), action_mask(rows.obs)
+        agent, settings, end = self.agent, self.settings, sequences.drop_first
+        reward = end(batch.prev_reward) * settings.reward_scale
+        done, allowed = end(batch.terminal), action_mask(batch.obs)
         drawn = draw_critics(agent.critics.num_critics, settings.target_critics, reward.device)
         policy = agent.target_actor(
             end(views.target_actor), None if allowed is None else end(allowed)
@@ -150,7 +148,7 @@ class Learner:
         target = td_target(reward, done, values.under(policy).raw, agent.discounts)
         if settings.n_step == 1:
             return target
-        final = end(packing.last_rows())
+        final = end(sequences.last_rows())
         return n_step_target(target, reward, done, final, agent.discounts, settings.n_step)
 
     def _statistics(self) -> list[Tensor]:
@@ -181,6 +179,6 @@ class Learner:
             group["lr"] = self.optim.learning_rate * share
 
 
-def _finite(rows: Rows) -> bool:
-    arrays = [rows.prev_action, rows.prev_reward, *rows.obs.values()]
+def _finite(batch: Batch) -> bool:
+    arrays = [batch.prev_action, batch.prev_reward, *batch.obs.values()]
     return all(bool(torch.isfinite(x).all()) for x in arrays if x.is_floating_point())

@@ -23,7 +23,7 @@ def policy_gradient_loss(expected: Value) -> Float[Tensor, "M G"]:
 
 
 def filtered_bc_loss(
-    policy: ActionDistribution, action: Float[Tensor, "M A"], weight: Float[Tensor, "M G"]
+    policy: ActionDistribution, action: Tensor, weight: Float[Tensor, "M G"]
 ) -> Float[Tensor, "M G"]:
     """-f(s, a)·log π(a|s) [AMAGO eq. 6]."""
     return -weight * policy.log_prob(action[:, None])

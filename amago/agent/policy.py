@@ -8,9 +8,7 @@ import numpy as np
 import torch
 
 from amago.agent.agent import Agent, action_mask
-from amago.nets.instruction import Asked
-from amago.nets.timestep import Rows
-from amago.types import Array, Timestep
+from amago.types import Array, Batch, Timestep
 
 
 class AgentPolicy:
@@ -35,31 +33,34 @@ class AgentPolicy:
         agent = self.agent
         if agent.training:  # walking through all modules at every step costs a tenth of it
             agent.eval()
-        rows = rows_of(timestep, self.device)
-        encoded = agent.encoder(rows)
-        hidden, state = agent.memory.step(encoded, torch.from_numpy(timestep.time), state)
-        policy = agent.actor.at_discount(hidden, self.index, action_mask(rows.obs))
+        batch = batch_of(timestep, self.device)
+        hidden, state = agent.memory.step(agent.encoder(batch), batch.time, state)
+        policy = agent.actor.at_discount(hidden, self.index, action_mask(batch.obs))
         chosen = policy.mode() if self.greedy else policy.sample(self.generator)
-        return agent.spec.action.decode(chosen.cpu().numpy()), state
+        return chosen.cpu().numpy(), state
 
 
-def rows_of(timestep: Timestep, device: torch.device) -> Rows:
-    """A timestep's arrays as tensors."""
+def batch_of(timestep: Timestep, device: torch.device) -> Batch:
+    """A timestep's arrays as tensors: every lane is a sequence of one row."""
 
     def tensor(array: Array) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
-    asked = None
+    goals = {}
     if timestep.instruction is not None:
         assert timestep.num_goals is not None and timestep.progress is not None
-        asked = Asked(*map(tensor, (timestep.instruction, timestep.num_goals, timestep.progress)))
-    return Rows(
+        goals["instruction"] = tensor(timestep.instruction)
+        goals["num_goals"] = tensor(timestep.num_goals)
+        goals["progress"] = tensor(timestep.progress)
+    return Batch(
         obs={key: tensor(value) for key, value in timestep.obs.items()},
         prev_action=tensor(timestep.prev_action),
         prev_reward=tensor(timestep.prev_reward),
         time=tensor(timestep.time),
         first=tensor(timestep.first),
-        asked=asked,
+        terminal=tensor(timestep.terminal),
+        lengths=(1,) * len(timestep),
+        **goals,
     )
 
 

@@ -76,7 +76,6 @@ def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
     size = case.size
     lengths = None if case.faster_than_padded is None else uniform_lengths(size)
     batch = make_batch(size, lengths)
-    rows = batch.valid.sum(1).tolist()
     ours, theirs = make_learner(size), PlainLearner(PlainAgent(spec_of(size), config_of(size)))
     contenders: dict[str, Callable[[], Any]] = {
         "amago": lambda: ours.step(batch),
@@ -92,7 +91,7 @@ def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
     ratios = {
         name: timing.seconds / mine.seconds for name, timing in timings.items() if name != "amago"
     }
-    ratios["matmul"] = utilisation(size, rows, mine, timings["matmul"])
+    ratios["matmul"] = utilisation(size, batch.lengths, mine, timings["matmul"])
     results = []
     for name, ratio in ratios.items():
         if case.per_second is not None:

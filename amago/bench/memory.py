@@ -14,7 +14,7 @@ from amago.bench.conditions import Bench
 from amago.bench.learner import peak_result, update_payload, utilisation
 from amago.bench.processes import in_child
 from amago.bench.results import Result, Target, duration
-from amago.bench.synthetic import NUM_ACTIONS, OBS_SIZE, Size, config_of, spec_of
+from amago.bench.synthetic import OBS_SIZE, Size, config_of, spec_of
 from amago.bench.timing import Effort, Timing, interleave
 from amago.types import Timestep
 
@@ -113,7 +113,7 @@ def _actor(size: Size, steps: int) -> Callable[[], None]:
     rng = np.random.default_rng(0)
     obs = rng.standard_normal((1, OBS_SIZE), np.float32)
     flag, reward = np.zeros(1, np.bool_), np.zeros(1, np.float32)
-    action = np.eye(NUM_ACTIONS, dtype=np.float32)[:1]
+    action = np.zeros(1, np.int64)
     state = policy.initial_state(1)
     time = np.zeros(1, np.int64)
 

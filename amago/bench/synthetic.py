@@ -101,8 +101,8 @@ def uniform_lengths(size: Size) -> list[int]:
 def random_trajectory(spec: EnvSpec, num_steps: int, rng: np.random.Generator) -> Trajectory:
     """A rollout of noise, terminal at its end."""
     rows = num_steps + 1
-    action = np.zeros((rows, spec.action.size), np.uint8)
-    action[np.arange(1, rows), rng.integers(spec.action.size, size=num_steps)] = 1
+    action = np.zeros(rows, spec.action.stored_dtype)
+    action[1:] = rng.integers(spec.action.size, size=num_steps)
     reward = rng.standard_normal(rows, np.float32)
     reward[0] = 0.0
     return Trajectory(

@@ -13,7 +13,7 @@ import torch
 
 from amago.agent.agent import Agent, action_mask
 from amago.agent.learner import Learner
-from amago.agent.policy import rows_of
+from amago.agent.policy import batch_of
 from amago.check.environment import EnvReport, Problem, examine
 from amago.config import Config, override
 from amago.envs.catalogue import preset
@@ -228,11 +228,11 @@ class _Witness:
 
     @torch.no_grad()
     def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
-        agent, rows = self.agent, rows_of(timestep, torch.device("cpu"))
-        hidden, state = agent.memory.step(agent.encoder(rows), rows.time, state)
+        agent, batch = self.agent, batch_of(timestep, torch.device("cpu"))
+        hidden, state = agent.memory.step(agent.encoder(batch), batch.time, state)
         self.states.append(hidden[0].clone())
-        policy = agent.actor.at_discount(hidden, agent.acting_index, action_mask(rows.obs))
-        return agent.spec.action.decode(policy.sample().numpy()), state
+        policy = agent.actor.at_discount(hidden, agent.acting_index, action_mask(batch.obs))
+        return policy.sample().numpy(), state
 
 
 def _act(vector: InProcessVector, agent: Agent, context: int) -> tuple[list[Trajectory], float]:
@@ -247,9 +247,7 @@ def _act(vector: InProcessVector, agent: Agent, context: int) -> tuple[list[Traj
             break
     first = decode(encode(found[0]))
     with torch.no_grad():
-        trained = agent.encode(
-            collate([cut(first, 0, first.num_steps + 1)], [0], max_goals=max_goals(agent.spec))
-        )[0]
+        trained = agent.states(collate([first], [0], max_goals(agent.spec)))
     acted = torch.stack(witness.states[: first.num_steps])
     return found, float((acted - trained[:-1]).abs().max())
 
@@ -279,7 +277,7 @@ def _time_updates(learner: Learner, config: Config, window: Trajectory, seed: in
     """Seconds per update on a batch of full windows, the first update apart."""
     seed_torch(seed, "check updates")
     size = config.replay.batch_size
-    batch = collate([window] * size, [0] * size, max_goals=max_goals(learner.agent.spec))
+    batch = collate([window] * size, [0] * size, max_goals(learner.agent.spec))
     learner.step(batch)
     begin = time.perf_counter()
     for _ in range(TIMED_UPDATES):

@@ -56,7 +56,7 @@ def relabel(arguments: Sequence[str]) -> int:
                 "like package-delivery and maze-runner"
             )
         spec = _worded(header, store.goals)
-        relabeler = StoreRelabeler(store, settings).now()
+        relabeler = StoreRelabeler(store, settings).snapshot()
         chosen = _find(store, relabeler, store.goals, options.trajectory)
         stored = store.read(chosen)
         before, choice, after = relabeler.look_back(stored, np.random.default_rng(options.seed))

@@ -46,9 +46,7 @@ class Importer:
                 f"{list(actions.shape)}; record one action of {self.action.space} per step"
             )
         check_recorded(actions, self.action.space, f"{where}: actions")
-        rows = self.action.spec.encode(self.action.from_env(actions))
-        if self.action.spec.kind != "continuous":
-            rows = rows.astype(np.uint8)
+        rows = self.action.from_env(actions).astype(self.action.spec.stored_dtype)
         start = np.zeros(steps + 1, np.bool_)
         start[0] = True
         end = np.zeros(steps + 1, np.bool_)

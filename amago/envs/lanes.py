@@ -10,7 +10,7 @@ import numpy as np
 
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
 from amago.goals import GoalSpec
-from amago.types import Array, EnvSpec, Timestep
+from amago.types import ActionSpec, Array, EnvSpec, Timestep
 
 SUCCESS_KEYS = ("success", "is_success")
 """Entries of an info dictionary that say whether the task is solved."""
@@ -81,7 +81,7 @@ class LaneVector:
         count = self.num_lanes
         return Timestep(
             obs=obs,
-            prev_action=np.zeros((count, self.spec.action.size), np.float32),
+            prev_action=no_action(self.spec.action, count),
             prev_reward=np.zeros(count, np.float32),
             time=np.zeros(count, np.int64),
             first=np.ones(count, np.bool_),
@@ -107,7 +107,7 @@ class LaneVector:
         self._time += 1
         return Timestep(
             obs=obs,
-            prev_action=self.spec.action.encode(executed),
+            prev_action=executed,
             prev_reward=np.asarray(reward).astype(np.float32),
             time=self._time.copy(),
             first=np.array(first, np.bool_),
@@ -127,7 +127,7 @@ class LaneVector:
         """
         for key, values in obs.items():
             rows.obs[key][lanes] = values
-        rows.prev_action[lanes] = 0.0
+        rows.prev_action[lanes] = 0
         rows.prev_reward[lanes] = 0.0
         rows.time[lanes] = 0
         rows.first[lanes] = True
@@ -145,6 +145,12 @@ class LaneVector:
             self._reports_success = True
             return np.array(success, np.bool_)
         return np.zeros(self.num_lanes, np.bool_) if self._reports_success else None
+
+
+def no_action(spec: ActionSpec, num_lanes: int) -> Array:
+    """What stands in the place of the previous action where there is none."""
+    dtype = np.float32 if spec.kind == "continuous" else np.int64
+    return np.zeros((num_lanes, *spec.shape), dtype)
 
 
 def success_of(infos: Sequence[Mapping[str, Any]]) -> Array | None:

@@ -6,7 +6,6 @@ import contextlib
 
 import torch
 
-from amago.agent.agent import pack
 from amago.agent.policy import AgentPolicy
 from amago.envs.registry import first_task
 from amago.envs.settings import EnvSettings
@@ -33,7 +32,6 @@ def diagnose_rollout(
         recorder = Recorder(lanes.spec, lanes.tasks)
         play(policy, lanes, 1, watchers=[lambda step: finished.extend(recorder.add(step))])
     with torch.no_grad():
-        batch = collate(finished[:1], [0], max_goals=max_goals(policy.agent.spec))
-        _, rows = pack(batch.to(policy.device))
-        encoded = policy.agent.eval().encoder(rows)
-    return finished[0], diagnose(memory, encoded, rows.time)
+        batch = collate(finished[:1], [0], max_goals(policy.agent.spec)).to(policy.device)
+        encoded = policy.agent.eval().encoder(batch)
+    return finished[0], diagnose(memory, encoded, batch.time)

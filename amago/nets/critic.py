@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.nets.action import action_features
 from amago.nets.bins import BinnedValue, ReturnBins
 from amago.nets.distributions import ActionDistribution, FlooredCategorical
 from amago.nets.factored import Candidates, FactoredCategorical
@@ -26,7 +27,7 @@ class ActionValues(Protocol):
     """Critics that have seen M states and can be asked about actions."""
 
     def at(self, action: Tensor) -> Value:
-        """Values of the actions [M, A] that were taken."""
+        """Values of the agent actions [M, ...] that were taken."""
 
     def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
         """Expected values of a policy's actions: exact where possible, else sampled."""
@@ -79,8 +80,8 @@ class DiscreteValues:
     table: Float[Tensor, "C M G A"]
     popart: PopArt
 
-    def at(self, action: Float[Tensor, "M A"]) -> ScalarValue:
-        index = action.argmax(-1)[None, :, None, None].expand(*self.table.shape[:3], 1)
+    def at(self, action: Int[Tensor, " M"]) -> ScalarValue:
+        index = action[None, :, None, None].expand(*self.table.shape[:3], 1)
         return ScalarValue(self.table.gather(-1, index)[..., 0], self.popart)
 
     def under(self, policy: ActionDistribution, num_samples: int = 1) -> ScalarValue:
@@ -96,8 +97,8 @@ class BinnedDiscreteValues:
     table: Float[Tensor, "C M G A K"]
     bins: ReturnBins
 
-    def at(self, action: Float[Tensor, "M A"]) -> BinnedValue:
-        index = action.argmax(-1)[None, :, None, None, None]
+    def at(self, action: Int[Tensor, " M"]) -> BinnedValue:
+        index = action[None, :, None, None, None]
         index = index.expand(*self.table.shape[:3], 1, self.table.shape[-1])
         logits = self.table.gather(-2, index)[..., 0, :]
         return BinnedValue.of(logits, self.bins)
@@ -113,8 +114,8 @@ class BinnedDiscreteValues:
 
 
 class ContinuousCritics(nn.Module):
-    """[state, action, symlog(1/(1-γ))] → the value at that discount, for every action that is
-    a vector: continuous, multi-discrete and multi-binary."""
+    """[state, features of the action, symlog(1/(1-γ))] → the value at that discount, for
+    continuous, multi-discrete and multi-binary actions."""
 
     horizons: Tensor
 
@@ -127,6 +128,7 @@ class ContinuousCritics(nn.Module):
     ) -> None:
         super().__init__()
         self.state_dim, self.num_critics = state_dim, settings.num_critics
+        self.action = action
         self.bins = _bins(settings)
         # Each discount has output weights of its own, so that PopArt can rescale it alone;
         # bins have one scale for all.
@@ -151,7 +153,7 @@ class ContinuousCritics(nn.Module):
         members: Int[Tensor, " chosen"] | None,
         detach: bool,
     ) -> Float[Tensor, "C M G *bins"]:
-        """Outputs at actions: values, or logits of their bins.
+        """Outputs at the features of actions: values, or logits of their bins.
 
         The state's share of the first layer is the same for all discounts: once is enough.
         """
@@ -192,9 +194,9 @@ class ContinuousValues:
     members: Int[Tensor, " chosen"] | None
     detach: bool
 
-    def at(self, action: Float[Tensor, "M A"]) -> Value:
-        tiled = action[:, None].expand(-1, len(self.critics.horizons), -1)
-        return self._value(tiled)
+    def at(self, action: Tensor) -> Value:
+        features = action_features(action, self.critics.action, self.state.dtype)
+        return self._value(features[:, None].expand(-1, len(self.critics.horizons), -1))
 
     def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
         sample = self._over_candidates if isinstance(policy, FactoredCategorical) else self._sample
@@ -213,7 +215,7 @@ class ContinuousValues:
         assert isinstance(policy, FactoredCategorical)
         candidates = Candidates(policy)
         with torch.no_grad():
-            values = [self._value(candidates.action(k)) for k in range(len(candidates))]
+            values = [self._value(candidates.features(k)) for k in range(len(candidates))]
         return values[0].mixed(values, candidates.expectation)
 
     def _value(self, action: Float[Tensor, "M G A"]) -> Value:

@@ -1,4 +1,4 @@
-"""Action distributions over the last dimension, for any leading dimensions."""
+"""Distributions of agent actions (see ActionSpec), for any leading dimensions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 LOG_STD_RANGE = (-5.0, 2.0)
@@ -17,14 +17,17 @@ ACTION_CLAMP = 0.99
 
 @runtime_checkable
 class ActionDistribution(Protocol):
-    """Rows of `prev_action` are its samples: one-hots, bits, or vectors in [-1, 1]."""
+    """Samples and scores agent actions: ids, bits, or vectors in [-1, 1]."""
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor: ...
 
     def mode(self) -> Tensor: ...
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """What cloning raises; of the policy without its floor, where it has one."""
+        """Logarithms of the actions' probabilities, without the floor where there is one.
+
+        The actions' leading dimensions may be 1 where the distribution's are not.
+        """
 
     def entropy(self) -> Tensor: ...
 
@@ -51,14 +54,14 @@ class FlooredCategorical:
             self.probs = floored_probabilities(logits, floor, mask)
             self._logits = logits.masked_fill(~mask, -torch.inf)
 
-    def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
+    def sample(self, generator: torch.Generator | None = None) -> Int[Tensor, "*rows"]:
         return categorical_sample(self.probs, generator)
 
-    def mode(self) -> Float[Tensor, "*rows A"]:
-        return F.one_hot(self.probs.argmax(-1), self.probs.shape[-1]).to(self.probs.dtype)
+    def mode(self) -> Int[Tensor, "*rows"]:
+        return self.probs.argmax(-1)
 
-    def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
-        return (finite_log_softmax(self._logits) * action).sum(-1)
+    def log_prob(self, action: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+        return chosen(finite_log_softmax(self._logits), action)
 
     def entropy(self) -> Float[Tensor, "*rows"]:
         return entropy(self.probs)
@@ -86,18 +89,22 @@ def floored_probabilities(
     return torch.where(allowed, (1.0 - count * floor) * soft + floor, 0.0)
 
 
+def chosen(table: Float[Tensor, "*rows A"], ids: Int[Tensor, "..."]) -> Float[Tensor, "*rows"]:
+    """The entry of every row that an id names; ids may have fewer rows, to be repeated."""
+    return table.gather(-1, ids.expand(table.shape[:-1])[..., None])[..., 0]
+
+
 def categorical_sample(
     probs: Float[Tensor, "*rows A"], generator: torch.Generator | None = None
-) -> Float[Tensor, "*rows A"]:
-    """One-hot samples; an action of probability 0 is never drawn."""
+) -> Int[Tensor, "*rows"]:
+    """One id per row; an action of probability 0 is never drawn."""
     cumulative = probs.detach().cumsum(-1)
     uniform = torch.rand(
         cumulative.shape[:-1], generator=generator, dtype=cumulative.dtype,
         device=cumulative.device,
     )  # fmt: skip
     # Scaling by the last entry keeps rounding from choosing an action past the end.
-    index = (cumulative <= (uniform * cumulative[..., -1])[..., None]).sum(-1)
-    return F.one_hot(index, probs.shape[-1]).to(probs.dtype)
+    return (cumulative <= (uniform * cumulative[..., -1])[..., None]).sum(-1)
 
 
 class TanhGaussian:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from amago.nets.action import action_features
 from amago.nets.distributions import (
     categorical_sample,
+    chosen,
     entropy,
     finite_log_softmax,
     floored_probabilities,
@@ -17,10 +19,10 @@ from amago.types import ActionSpec
 
 
 class Factors(nn.Module):
-    """D dimensions of up to V values each, and what each value writes into an action row.
+    """D dimensions of up to V values each, and the features of each value.
 
-    Multi-discrete: value v of dimension d is one entry of the row. Multi-binary: every bit is
-    a dimension of two values, of which 0 writes nothing.
+    An action is D ids. Multi-discrete: value v of dimension d is one entry of the features.
+    Multi-binary: every bit is a dimension of two values, of which 0 has no entry.
     """
 
     exists: Tensor
@@ -29,7 +31,7 @@ class Factors(nn.Module):
 
     def __init__(self, action: ActionSpec) -> None:
         super().__init__()
-        self.binary = action.kind == "multi_binary"
+        self.action, self.binary = action, action.kind == "multi_binary"
         sizes = torch.tensor([2] * action.size if self.binary else action.sizes)
         D, V = len(sizes), int(sizes.max())
         exists = torch.arange(V) < sizes[:, None]  # [D, V]
@@ -40,7 +42,7 @@ class Factors(nn.Module):
             codes[exists] = torch.eye(action.size)
         self.register_buffer("exists", exists, persistent=False)
         self.register_buffer("codes", codes, persistent=False)
-        # Where a value's logit or flag lies in a flat row; anywhere for values that do not exist.
+        # Where a value's logit or flag lies among the features; values that do not exist have any.
         self.register_buffer("entries", codes.argmax(-1), persistent=False)
 
     def table(self, flat: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows D V"]:
@@ -55,16 +57,6 @@ class Factors(nn.Module):
             return self.exists
         flags = mask[..., self.entries] & self.exists
         return (flags | ~flags.any(-1, keepdim=True)) & self.exists
-
-    def values(self, action: Float[Tensor, "*rows A"]) -> Float[Tensor, "*rows D V"]:
-        """One-hots of the values that action rows hold."""
-        if self.binary:
-            return torch.stack((1.0 - action, action), -1)
-        return action[..., self.entries] * self.exists
-
-    def rows(self, values: Float[Tensor, "*rows D V"]) -> Float[Tensor, "*rows A"]:
-        """The inverse of `values`."""
-        return torch.einsum("...dv,dva->...a", values, self.codes.to(values.dtype))
 
 
 class FactoredCategorical:
@@ -85,16 +77,14 @@ class FactoredCategorical:
             table, torch.clamp(0.1 / sizes, max=floor), allowed.expand(table.shape)
         )  # [*rows, D, V]
 
-    def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
-        return self.factors.rows(categorical_sample(self.probs, generator))
+    def sample(self, generator: torch.Generator | None = None) -> Int[Tensor, "*rows D"]:
+        return categorical_sample(self.probs, generator)
 
-    def mode(self) -> Float[Tensor, "*rows A"]:
-        best = F.one_hot(self.probs.argmax(-1), self.probs.shape[-1])
-        return self.factors.rows(best.to(self.probs.dtype))
+    def mode(self) -> Int[Tensor, "*rows D"]:
+        return self.probs.argmax(-1)
 
-    def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
-        logs = finite_log_softmax(self._logits)
-        return (logs * self.factors.values(action)).sum((-1, -2))
+    def log_prob(self, action: Int[Tensor, "... D"]) -> Float[Tensor, "..."]:
+        return chosen(finite_log_softmax(self._logits), action).sum(-1)
 
     def entropy(self) -> Float[Tensor, "*rows"]:
         return entropy(self.probs).sum(-1)
@@ -121,31 +111,34 @@ class Candidates:
         action = policy.sample()
         dimension = torch.randint(D, rows, device=probs.device)
         index = dimension[..., None, None].expand(*rows, 1, V)
-        chosen = probs.gather(-2, index)[..., 0, :]  # [*rows, V]
-        current = factors.values(action).gather(-2, index)[..., 0, :]
-        possible = chosen.detach() > 0
+        varied = probs.gather(-2, index)[..., 0, :]  # [*rows, V]
+        current = action.gather(-1, dimension[..., None])  # [*rows, 1]
+        possible = varied.detach() > 0
         # v₀ first, then the others in random order, then what cannot be.
-        order = torch.rand_like(chosen).masked_fill(~possible, -1.0) + 2.0 * current
+        order = torch.rand_like(varied).masked_fill(~possible, -1.0)
+        order = order + 2.0 * F.one_hot(current[..., 0], V)
         score, self.values = order.topk(min(V, MAX_CANDIDATES), -1)  # [*rows, K]
         self.exists: Tensor = score >= 0
-        self.probs: Tensor = chosen.gather(-1, self.values) * self.exists
+        self.probs: Tensor = varied.gather(-1, self.values) * self.exists
         count = possible.sum(-1)
         self.complete: Tensor = count <= self.values.shape[-1]
         others = max(self.values.shape[-1] - 1, 1)
         share = torch.where(self.complete, torch.ones_like(count), (count - 1) / others)
         self.gain: Tensor = D * share.to(probs.dtype)
-        codes = factors.codes.to(probs.dtype)[dimension]  # [*rows, V, A]
-        self._base = action - torch.einsum("...v,...va->...a", current, codes)
-        self._codes = codes
+        self._codes = factors.codes.to(probs.dtype)[dimension]  # [*rows, V, A]
+        self._base = action_features(action, factors.action, probs.dtype) - self._code(current)
 
     def __len__(self) -> int:
         return int(self.values.shape[-1])
 
-    def action(self, number: int) -> Float[Tensor, "*rows A"]:
-        """The sampled actions with their `number`-th candidate value."""
-        value = self.values[..., number, None, None]
-        code = self._codes.gather(-2, value.expand(*value.shape[:-1], self._codes.shape[-1]))
-        return self._base + code[..., 0, :]
+    def features(self, number: int) -> Float[Tensor, "*rows A"]:
+        """Features of the sampled actions with their `number`-th candidate value."""
+        return self._base + self._code(self.values[..., number, None])
+
+    def _code(self, value: Int[Tensor, "*rows 1"]) -> Float[Tensor, "*rows A"]:
+        """Features of one value of the varied dimension."""
+        index = value[..., None].expand(*value.shape, self._codes.shape[-1])
+        return self._codes.gather(-2, index)[..., 0, :]
 
     def expectation(self, outputs: Float[Tensor, "K C M G"]) -> Float[Tensor, "C M G"]:
         """E[Q] from the candidates' Q; its gradient is the estimate of ∇E[Q]."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from amago.goals import GoalSpec
 from amago.nets.layers import mlp
+from amago.nets.sequences import Sequences
 from amago.nets.settings import InstructionSettings
+from amago.types import Batch
 
 ABSENT, PENDING, CURRENT, DONE = range(4)
 """What a slot of an instruction can be."""
@@ -19,35 +19,15 @@ MOST_CHOICES = 64
 """Whole numbers of more values than this are only scaled."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What every row was asked for, and how much of it was complete."""
-
-    goals: Tensor  # [M, k, size], slots from num_goals on are 0
-    num_goals: Int[Tensor, " M"]
-    progress: Int[Tensor, " M"]
-
-
-def slot_status(asked: Asked) -> Int[Tensor, "M k"]:
-    """ABSENT, PENDING, CURRENT or DONE for every slot."""
-    slot = torch.arange(asked.goals.shape[1], device=asked.progress.device)
-    progress, count = asked.progress[:, None], asked.num_goals[:, None]
-    status = torch.full_like(slot.expand(len(progress), -1), PENDING)
-    status = status.masked_fill(slot == progress, CURRENT).masked_fill(slot < progress, DONE)
+def slot_status(
+    num_slots: int, num_goals: Int[Tensor, " R"], progress: Int[Tensor, " R"]
+) -> Int[Tensor, "R k"]:
+    """ABSENT, PENDING, CURRENT or DONE for every slot of R instructions."""
+    slot = torch.arange(num_slots, device=progress.device)
+    done, count = progress[:, None], num_goals[:, None]
+    status = torch.full_like(slot.expand(len(done), -1), PENDING)
+    status = status.masked_fill(slot == done, CURRENT).masked_fill(slot < done, DONE)
     return status.masked_fill(slot >= count, ABSENT)
-
-
-def distinct(asked: Asked) -> tuple[Asked, Int[Tensor, " M"]]:
-    """Rows without repetition of the one before, and which of them every row is.
-
-    What is asked changes a few times in a rollout, so that most rows of a window say the same.
-    """
-    state = torch.stack((asked.num_goals.long(), asked.progress.long()), -1)
-    changes = (state[1:] != state[:-1]).any(-1)
-    changes |= (asked.goals[1:] != asked.goals[:-1]).flatten(1).any(-1)
-    kept = F.pad(changes, (1, 0), value=True)
-    which = kept.cumsum(0) - 1
-    return Asked(asked.goals[kept], asked.num_goals[kept], asked.progress[kept]), which
 
 
 class InstructionEncoder(nn.Module):
@@ -55,9 +35,9 @@ class InstructionEncoder(nn.Module):
 
     Numbers are scaled to [-1, 1], and whole ones of few values are one-hot as well, so that
     neighbours are easily told apart; tokens are embedded. With `hide_plan` a row shows what
-    is done and the current goal only ("w/o Planning"). Beside the MLP's output stands the
-    current goal as it is: whether this place is the one asked for is what everything hinges
-    on, and slow to learn through status flags and a narrow layer.
+    is done and the current goal only ("w/o Planning"). The current goal is also part of the
+    output as it is. The agent must tell whether this place is the one it was asked for, and
+    that is slow to learn through status flags and a narrow layer.
     """
 
     low: Tensor
@@ -94,22 +74,46 @@ class InstructionEncoder(nn.Module):
             self.net = mlp((spec.max_goals * width, *settings.hidden))
             self.output_dim += width - DONE - 1
 
-    def forward(self, asked: Asked, dtype: torch.dtype) -> Float[Tensor, "M E"]:
-        rows, which = distinct(asked)
-        return self._encode(rows, dtype)[which]
+    def forward(self, batch: Batch, dtype: torch.dtype) -> Float[Tensor, "M E"]:
+        """One vector per row of a batch.
 
-    def _encode(self, asked: Asked, dtype: torch.dtype) -> Float[Tensor, "M E"]:
-        status = slot_status(asked)
+        A sequence has one instruction, and its rows differ in progress alone, 0..k. Where rows
+        outnumber these combinations, each combination is encoded once and rows look theirs up.
+        """
+        goals, num_goals, progress = batch.instruction, batch.num_goals, batch.progress
+        assert goals is not None and num_goals is not None and progress is not None
+        stages = goals.shape[1] + 1
+        owners = None
+        if len(goals) < len(batch):
+            owners = Sequences(batch.lengths, progress.device).owners()
+        if owners is None or len(batch) <= len(goals) * stages:
+            own = slice(None) if owners is None else owners
+            return self.encode(goals[own], num_goals[own], progress, dtype)
+        every = torch.arange(stages, device=progress.device).repeat(len(goals))
+        table = self.encode(
+            goals.repeat_interleave(stages, 0), num_goals.repeat_interleave(stages), every, dtype
+        )
+        return F.embedding(owners * stages + progress, table)
+
+    def encode(
+        self,
+        goals: Shaped[Tensor, "R k size"],
+        num_goals: Int[Tensor, " R"],
+        progress: Int[Tensor, " R"],
+        dtype: torch.dtype,
+    ) -> Float[Tensor, "R E"]:
+        """R instructions, each with its progress."""
+        status = slot_status(goals.shape[1], num_goals, progress)
         if self.hide_plan:
             status = status.masked_fill(status == PENDING, ABSENT)
         shown = status == CURRENT if self.hide_plan else status != ABSENT
-        goals = self._goals(asked.goals, dtype) * shown[..., None]
+        features = self._goals(goals, dtype) * shown[..., None]
         marks = F.one_hot(status, DONE + 1).to(dtype)
         if self.rnn is None:
-            slots = torch.cat((goals, marks), -1)
-            current = (goals * (status == CURRENT)[..., None]).sum(1)
+            slots = torch.cat((features, marks), -1)
+            current = (features * (status == CURRENT)[..., None]).sum(1)
             return torch.cat((self.net(slots.flatten(1)), current), -1)
-        items = goals.view(len(goals), goals.shape[1] * self.steps, -1)
+        items = features.view(len(goals), goals.shape[1] * self.steps, -1)
         marks = marks.repeat_interleave(self.steps, 1)
         _, last = self.rnn(torch.cat((items, marks), -1))
         encoded: Tensor = self.net(last[0])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from amago.nets.instruction import Asked, InstructionEncoder
+from amago.nets.action import previous_action
+from amago.nets.instruction import InstructionEncoder
 from amago.nets.layers import mlp
 from amago.nets.normalize import RunningNormalizer
 from amago.nets.pixels import ImageEncoder
 from amago.nets.settings import EncoderSettings, InstructionSettings
-from amago.types import EnvSpec, ObsSpec
+from amago.types import Batch, EnvSpec, ObsSpec
 
 ONE_HOT_LIMIT = 1024
 """Ids of one observation that would be wider than this as one-hots are embedded instead."""
@@ -22,28 +21,15 @@ GRID_SIDE = 16
 """Grids of ids with both sides from here on go through a convolutional trunk."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """M rows of what the policy knew, as tensors."""
-
-    obs: dict[str, Tensor]  # [M, ...]
-    prev_action: Float[Tensor, "M A"]
-    prev_reward: Float[Tensor, " M"]
-    time: Int[Tensor, " M"]
-    first: Bool[Tensor, " M"]
-    asked: Asked | None = None
-    """The instruction, in domains that have them."""
-
-
 class TimestepEncoder(nn.Module):
-    """What a custom encoder is: rows in, vectors of `output_dim` out."""
+    """What a custom encoder is: the rows of a batch in, one vector of `output_dim` each out."""
 
     output_dim: int
 
-    def update_statistics(self, rows: Rows) -> None:
-        """Called once per training batch with its valid rows."""
+    def update_statistics(self, batch: Batch) -> None:
+        """Called once per training batch, before it is encoded."""
 
-    def forward(self, rows: Rows) -> Float[Tensor, "M E"]:
+    def forward(self, batch: Batch) -> Float[Tensor, "M E"]:
         raise NotImplementedError
 
 
@@ -94,25 +80,24 @@ class MLPEncoder(TimestepEncoder):
         self.norm = nn.LayerNorm(settings.hidden[-1])
         self.output_dim = settings.hidden[-1]
 
-    def update_statistics(self, rows: Rows) -> None:
+    def update_statistics(self, batch: Batch) -> None:
         if self.normalizer is not None:
-            self.normalizer.update(self._reals(rows.obs, rows.prev_reward))
+            self.normalizer.update(self._reals(batch.obs, batch.prev_reward))
 
-    def forward(self, rows: Rows) -> Float[Tensor, "M E"]:
-        reals = self._normalised_reals(rows.obs, rows.prev_reward)
+    def forward(self, batch: Batch) -> Float[Tensor, "M E"]:
+        reals = self._normalised_reals(batch.obs, batch.prev_reward)
         features = [reals]
         features += [
-            self._feature(key, rows.obs[key], reals.dtype)
+            self._feature(key, batch.obs[key], reals.dtype)
             for key in self.keys
             if self.routes[key] != "real"
         ]
         if self.instruction is not None:
-            assert rows.asked is not None
-            features.append(self.instruction(rows.asked, reals.dtype))
-        features.append(rows.prev_action)
-        features.append(rows.first.to(reals.dtype)[:, None])
+            features.append(self.instruction(batch, reals.dtype))
+        features.append(previous_action(batch, self.spec.action))
+        features.append(batch.first.to(reals.dtype)[:, None])
         if self.spec.horizon is not None:
-            features.append((rows.time.to(reals.dtype) / self.spec.horizon)[:, None])
+            features.append((batch.time.to(reals.dtype) / self.spec.horizon)[:, None])
         encoded: Tensor = self.norm(self.net(torch.cat(features, -1)))
         return encoded
 

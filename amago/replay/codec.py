@@ -4,8 +4,8 @@ Layout: a fixed prefix (magic, format version, header size, header checksum, pay
 a JSON header (names, dtypes, shapes and offsets of the arrays, world seed, task), then
 the raw arrays, each at a multiple of 16 bytes after the header. Decoding makes views, so
 reading a window touches the header and the rows of the window, nothing else. For the
-same reason the checksum covers the header alone. Pixels are compressed (format 2; records
-without any are format 1): their field lists the ends of the chunks too.
+same reason the checksum covers the header alone. Pixels are compressed: their field lists the
+ends of the chunks, too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from amago.replay.pixels import compress, decompress, is_pixels
 from amago.replay.window import cut
 from amago.types import Array, Trajectory
 
-FORMAT_VERSION = 1
-COMPRESSED_VERSION = 2
+FORMAT_VERSION = 3
 
 _MAGIC = b"AMGT"
 _PREFIX = struct.Struct("<4sHxxIIQ")
@@ -38,14 +37,13 @@ def encode(trajectory: Trajectory) -> bytes:
     _check_arrays(arrays, trajectory.num_steps + 1)
     fields: dict[str, list[Any]] = {}
     payload: dict[str, bytes | memoryview] = {}
-    version, size = FORMAT_VERSION, 0
+    size = 0
     for name, array in arrays.items():
         size = _aligned(size)
         fields[name] = [array.dtype.str, array.shape, size]
         payload[name] = array.reshape(-1).view(np.uint8).data
         packed = compress(array) if name.startswith(_OBS) and is_pixels(array) else None
         if packed is not None:
-            version = COMPRESSED_VERSION
             payload[name] = packed[0]
             fields[name].append(packed[1])
         size += len(payload[name])
@@ -57,7 +55,7 @@ def encode(trajectory: Trajectory) -> bytes:
         },
         separators=(",", ":"),
     ).encode()
-    prefix = _PREFIX.pack(_MAGIC, version, len(header), zlib.crc32(header), size)
+    prefix = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(header), zlib.crc32(header), size)
     start = len(prefix) + len(header)
     parts: list[bytes | memoryview] = [prefix, header, bytes(_aligned(start) - start)]
     end = 0
@@ -121,7 +119,7 @@ def _open(buffer: bytes | memoryview) -> tuple[dict[str, Any], int]:
             f"expected a trajectory record, which begins with {_MAGIC!r}, got {bytes(magic)!r}; "
             "these bytes are damaged or were not written by amago"
         )
-    if version not in (FORMAT_VERSION, COMPRESSED_VERSION):
+    if version != FORMAT_VERSION:
         raise ValueError(
             f"expected a trajectory record of format {FORMAT_VERSION}, got format {version}; "
             "read it with the amago version that wrote it"

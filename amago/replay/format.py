@@ -12,7 +12,7 @@ import numpy as np
 from amago.goals import GoalSpec, spec_from
 from amago.types import EnvSpec, Trajectory
 
-STORE_VERSION = 1
+STORE_VERSION = 2
 
 _KEY = struct.Struct(">cQ")
 
@@ -33,8 +33,6 @@ def spaces_of(spec: EnvSpec) -> str:
     """The observation and action spaces of a spec, and its goals if it has any, as JSON."""
     spaces: dict[str, Any] = {"obs": {key: asdict(value) for key, value in spec.obs.items()}}
     spaces["action"] = asdict(spec.action)
-    if not spec.action.sizes:
-        del spaces["action"]["sizes"]  # stores older than multi-discrete actions do not have it
     if spec.goals is not None:
         spaces["goals"] = asdict(spec.goals)
     return json.dumps(spaces, sort_keys=True)
@@ -94,10 +92,12 @@ def check_trajectory(trajectory: Trajectory, spec: EnvSpec) -> None:
             f"expected observations {_listing(expected)}, got {_listing(received)}; "
             "record what the environment's spec declares"
         )
-    if trajectory.prev_action.shape[1:] != (spec.action.size,):
+    action = trajectory.prev_action
+    if (action.dtype, action.shape[1:]) != (spec.action.stored_dtype, spec.action.shape):
         raise ValueError(
-            f"expected prev_action rows of {spec.action.size} numbers, got shape "
-            f"{trajectory.prev_action.shape[1:]}; encode actions with ActionSpec.encode"
+            f"expected {spec.action.kind} actions as {spec.action.stored_dtype} "
+            f"{spec.action.shape} per row of prev_action, got {action.dtype} {action.shape[1:]}; "
+            "store agent actions with ActionSpec.stored_dtype"
         )
     if spec.goals is not None:
         _check_goals(trajectory, spec.goals)

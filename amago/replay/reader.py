@@ -54,10 +54,7 @@ class TrajectoryReader:
                 id_of(key): int.from_bytes(value, "big") for key, value in txn.cursor(self._steps)
             }
             # LMDB lends its memory for the transaction only: a writer may reuse the page after it.
-            named = bytes(txn.get(b"protected", b"", self._meta))
-        # Stores of earlier versions of this project do not name it: there, all of them count.
-        on_disk = sum(trajectory_id < 0 for trajectory_id in lengths)
-        self._num_protected = int(named) if named else on_disk
+            self._num_protected = int(bytes(txn.get(b"protected", b"0", self._meta)))
         self._publish(window, lengths)
 
     def check_spaces(self, spec: EnvSpec) -> None:

@@ -135,14 +135,14 @@ class StoreRelabeler:
             )
         self._store, self._settings, self._repeats = store, settings, store.goals.repeats
 
-    def now(self) -> Relabeler:
-        """The transform of the store's present window."""
+    def snapshot(self) -> Relabeler:
+        """The transform for the store as it is now."""
         weighted = self._settings.importance_sampling and self._settings.relabel != "none"
         rarity = self._store.rarity() if weighted else None
         return Relabeler(self._settings, rarity, repeats=self._repeats)
 
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
-        return self.now()(trajectory, rng)
+        return self.snapshot()(trajectory, rng)
 
 
 def merged(trajectory: Trajectory, choice: Choice, *, repeats: bool) -> Array:

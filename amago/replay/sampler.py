@@ -20,18 +20,18 @@ Transform = Callable[[Trajectory, np.random.Generator], Trajectory]
 
 
 @runtime_checkable
-class Timely(Protocol):
-    """A transform that depends on the store's window, such as relabeling by rarity."""
+class WindowTransform(Protocol):
+    """A transform that depends on what the store holds, such as relabeling by rarity."""
 
-    def now(self) -> Transform:
-        """The transform of the present window, which later appends do not change."""
+    def snapshot(self) -> Transform:
+        """The transform for the store as it is now; unaffected by what is appended later."""
 
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory: ...
 
 
 @dataclass(frozen=True)
-class _View:
-    """What the batches of one call are made from, whatever is appended meanwhile."""
+class _Snapshot:
+    """What the batches of one call are made from; unaffected by what is appended later."""
 
     ids: NDArray[np.int64]
     transform: Transform | None
@@ -47,9 +47,8 @@ class Sampler:
         context_length: int,
         seed: int,
         transform: Transform | None = None,
-        full_length: bool = False,
     ) -> None:
-        """`transform` sees whole trajectories; `full_length` pads every batch to L+1 rows.
+        """`transform` sees whole trajectories; windows are cut from what it returns.
 
         Instructions, where the store has them, get as many slots as its spec says.
         """
@@ -62,32 +61,33 @@ class Sampler:
                 raise ValueError(f"expected {name} of at least {least}, got {value}; raise it")
         self._store, self._batch_size, self._context_length = store, batch_size, context_length
         self._seed, self._transform = seed, transform
-        self._num_rows = context_length + 1 if full_length else None
         self._max_goals = None if store.goals is None else store.goals.max_goals
 
     def batch(self, update_index: int) -> Batch:
         """The batch of one update, from the store as it is now."""
-        return self._make(update_index, self._view())
+        return self._make(update_index, self._snapshot())
 
     def batches(self, start: int, stop: int, prefetch: int = 0) -> Generator[Batch, None, None]:
         """The batches of updates start..stop-1, in order, up to `prefetch` of them made ahead.
 
-        The store's window is that of this call, whatever is appended meanwhile; evict only
-        when the iterator is done.
+        They are made from the store as it is at this call, whatever is appended meanwhile; evict
+        only when the iterator is done.
         """
         if prefetch < 0:
             raise ValueError(f"expected a prefetch of 0 or more batches, got {prefetch}; raise it")
-        view = self._view()
+        snapshot = self._snapshot()
         if prefetch == 0:
-            return (self._make(update_index, view) for update_index in range(start, stop))
-        return self._ahead(range(start, stop), view, prefetch)
+            return (self._make(update_index, snapshot) for update_index in range(start, stop))
+        return self._ahead(range(start, stop), snapshot, prefetch)
 
-    def _ahead(self, updates: range, view: _View, prefetch: int) -> Generator[Batch, None, None]:
+    def _ahead(
+        self, updates: range, snapshot: _Snapshot, prefetch: int
+    ) -> Generator[Batch, None, None]:
         pending: deque[Future[Batch]] = deque()
         with ThreadPoolExecutor(1, "amago-sampler") as pool:
             try:
                 for update_index in updates:
-                    pending.append(pool.submit(self._make, update_index, view))
+                    pending.append(pool.submit(self._make, update_index, snapshot))
                     if len(pending) > prefetch:
                         yield pending.popleft().result()
                 while pending:
@@ -96,12 +96,12 @@ class Sampler:
                 for future in pending:
                     future.cancel()
 
-    def _make(self, update_index: int, view: _View) -> Batch:
+    def _make(self, update_index: int, snapshot: _Snapshot) -> Batch:
         rng = np.random.default_rng((self._seed, update_index))
-        picks = view.ids[rng.integers(len(view.ids), size=self._batch_size)].tolist()
-        cuts = (self._window(pick, view.transform, rng) for pick in picks)
+        picks = snapshot.ids[rng.integers(len(snapshot.ids), size=self._batch_size)].tolist()
+        cuts = (self._window(pick, snapshot.transform, rng) for pick in picks)
         starts, windows = zip(*cuts, strict=True)
-        return collate(windows, starts, self._num_rows, self._max_goals)
+        return collate(windows, starts, self._max_goals)
 
     def _window(
         self, trajectory_id: int, transform: Transform | None, rng: np.random.Generator
@@ -114,7 +114,7 @@ class Sampler:
         start, rows = draw_window(trajectory.num_steps, self._context_length, rng)
         return start, cut(trajectory, start, start + rows)
 
-    def _view(self) -> _View:
+    def _snapshot(self) -> _Snapshot:
         ids = self._store.ids
         if len(ids) == 0:
             raise ValueError(
@@ -122,4 +122,6 @@ class Sampler:
                 "collect before learning, or point to a store that has been filled"
             )
         transform = self._transform
-        return _View(ids, transform.now() if isinstance(transform, Timely) else transform)
+        if isinstance(transform, WindowTransform):
+            transform = transform.snapshot()
+        return _Snapshot(ids, transform)

@@ -10,7 +10,10 @@ from amago import ragged
 from amago.types import Array, EnvSpec, Step, Timestep, Trajectory
 
 _ROW_FIELDS = ("prev_action", "prev_reward", "first", "terminal")
-_COMPACT = {"progress": np.uint8, "num_achieved": np.uint16}
+_COMPACT: dict[str, np.dtype[Any]] = {
+    "progress": np.dtype(np.uint8),
+    "num_achieved": np.dtype(np.uint16),
+}
 """What is stored in fewer bytes than a Timestep has; instructions are short."""
 
 
@@ -40,18 +43,13 @@ class Recorder:
 
     def add(self, step: Step) -> list[Trajectory]:
         """Take one round trip's rows; return the rollouts that it ended."""
-        finished = []
-        if step.final is not None:
-            open_lanes = self.lengths[step.final_lanes] > 0
-            lanes = step.final_lanes[open_lanes]
-            self._append(step.final.select(open_lanes), lanes)
-            finished += [self._close(lane) for lane in lanes]
-        rows = step.rows
-        begins = rows.time == 0
-        keep = (self.lengths > 0) | (begins if self.accepting else False)
-        lanes = self._lanes if keep.all() else self._lanes[keep]
-        self._append(rows if keep.all() else rows.select(keep), lanes)
-        finished += [self._close(lane) for lane in lanes[rows.last[lanes]]]
+        finished: list[Trajectory] = []
+        for rows, lanes in step.parts():
+            keep = (self.lengths[lanes] > 0) | (rows.time == 0 if self.accepting else False)
+            if not keep.all():
+                rows, lanes = rows.select(keep), lanes[keep]
+            self._append(rows, lanes)
+            finished += [self._close(lane) for lane in lanes[rows.last]]
         return finished
 
     def stop_accepting(self) -> None:
@@ -132,8 +130,9 @@ class Recorder:
             self._arrays = {n: _grown(old, 2 * capacity) for n, old in self._arrays.items()}
 
     def _empty(self, name: str, value: Array, capacity: int) -> Array:
-        flags = name == "prev_action" and self.spec.action.kind != "continuous"
-        dtype = np.uint8 if flags else _COMPACT.get(name, value.dtype)
+        dtype = _COMPACT.get(name, value.dtype)
+        if name == "prev_action":
+            dtype = self.spec.action.stored_dtype
         return np.empty((len(self.tasks), capacity, *value.shape[1:]), dtype)
 
 

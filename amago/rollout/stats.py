@@ -37,21 +37,14 @@ class RolloutTracker:
         self.tasks, self.horizon = env.tasks, env.spec.horizon
         self._totals = np.zeros((env.num_lanes, NUM_BLOCKS))
         self._trials: list[list[tuple[int, bool]]] = [[] for _ in range(env.num_lanes)]
-        self._lanes = np.arange(env.num_lanes)
 
     def add(self, step: Step) -> list[RolloutRecord]:
         """Take one round trip's rows; return the rollouts that it ended."""
-        finished = []
-        if step.final is not None:
-            self._earn(step.final, step.final_lanes)
-            finished += [
-                self._finish(step.final, row, int(lane))
-                for row, lane in enumerate(step.final_lanes)
-            ]
-        self._earn(step.rows, self._lanes)
-        finished += [
-            self._finish(step.rows, int(lane), int(lane)) for lane in np.flatnonzero(step.rows.last)
-        ]
+        finished: list[RolloutRecord] = []
+        for rows, lanes in step.parts():
+            self._earn(rows, lanes)
+            ended = np.flatnonzero(rows.last)
+            finished += [self._finish(rows, int(row), int(lanes[row])) for row in ended]
         return finished
 
     def _earn(self, rows: Timestep, lanes: Array) -> None:

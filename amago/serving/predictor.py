@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from amago.agent.policy import AgentPolicy
+from amago.envs.lanes import no_action
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.goals import pad
 from amago.types import Array, Timestep
@@ -18,7 +19,7 @@ class PredictState:
     """What must be carried from one prediction to the next."""
 
     memory: Any
-    prev_action: Array  # [N, A]
+    prev_action: Array  # [N, ...] agent actions
     time: Array  # [N]
 
 
@@ -59,7 +60,7 @@ class Predictor:
             start[:] = True
             state = PredictState(
                 self.policy.initial_state(count),
-                np.zeros((count, self._action.spec.size), np.float32),
+                no_action(self._action.spec, count),
                 np.zeros(count, np.int64),
             )
         if len(state.time) != count:
@@ -72,7 +73,7 @@ class Predictor:
         begins = start | (False if first is None else np.atleast_1d(np.asarray(first, bool)))
         timestep = Timestep(
             obs=self._obs.stack([obs]) if single else self._obs.batch(obs),
-            prev_action=np.where(start[:, None], 0.0, state.prev_action).astype(np.float32),
+            prev_action=state.prev_action,
             prev_reward=np.where(start, 0.0, rewards).astype(np.float32),
             time=time,
             first=np.broadcast_to(begins, (count,)).copy(),
@@ -83,7 +84,7 @@ class Predictor:
         )
         chosen, memory = self.policy.act(timestep, state.memory)
         executed = self._action.executed(chosen, count)
-        after = PredictState(memory, self._action.spec.encode(executed), time + 1)
+        after = PredictState(memory, executed, time + 1)
         actions = self._action.to_env(executed)
         return (actions[0] if single else actions), after
 

@@ -165,7 +165,8 @@ class PlainAgent(nn.Module):
         if self.config.encoder.normalize:
             mean, std = self.normalizer.read()
             reals = ((reals - mean) / std).clamp(-10.0, 10.0)
-        features = [reals, rows.prev_action, rows.first.float()[..., None]]
+        action = F.one_hot(rows.prev_action, self.shape[1]) * (rows.time > 0)[..., None]
+        features = [reals, action.float(), rows.first.float()[..., None]]
         if self.spec.horizon is not None:
             features.append((rows.time / self.spec.horizon)[..., None])
         x = self.embed(self.encoder_norm(self.encoder(torch.cat(features, -1))))

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from amago.bench.plain.agent import PlainAgent, Rows, SigmaLinear
 from amago.types import Batch
 
 
-def rows_of(batch: Batch) -> Rows:
-    """The rows of a batch [B, L+1], padding included."""
-    return Rows(batch.obs, batch.prev_action, batch.prev_reward, batch.time, batch.first)
+@dataclass(frozen=True)
+class Padded(Rows):
+    """The sequences of a batch side by side, [B, L+1]."""
+
+    terminal: Tensor
+    valid: Tensor
+    """False in the rows that fill up short sequences."""
+
+
+def padded(batch: Batch) -> Padded:
+    """A batch with zeros after the end of short sequences."""
+
+    def pad(rows: Tensor) -> Tensor:
+        return nn.utils.rnn.pad_sequence(rows.split(batch.lengths), batch_first=True)
+
+    names = ("prev_action", "prev_reward", "time", "first", "terminal")
+    return Padded(
+        obs={key: pad(rows) for key, rows in batch.obs.items()},
+        valid=pad(torch.ones_like(batch.first)),
+        **{name: pad(getattr(batch, name)) for name in names},
+    )
 
 
 class PlainLearner:
@@ -28,8 +49,9 @@ class PlainLearner:
         for layer in agent.modules():
             if isinstance(layer, SigmaLinear):
                 layer.power_iterate()
-        agent.normalizer.update(agent.reals(rows_of(batch))[batch.valid])
-        losses = self._losses(batch)
+        rows = padded(batch)
+        agent.normalizer.update(agent.reals(rows)[rows.valid])
+        losses = self.losses(rows)
         self.optimizer.zero_grad()
         losses["loss/total"].backward()  # type: ignore[no-untyped-call]
         losses["grad/norm"] = nn.utils.clip_grad_norm_(self.parameters, optim.grad_clip)
@@ -41,13 +63,13 @@ class PlainLearner:
         self._move_targets()
         return {name: value.detach() for name, value in losses.items()}
 
-    def _losses(self, batch: Batch) -> dict[str, Tensor]:
+    def losses(self, batch: Padded) -> dict[str, Tensor]:
         agent, settings = self.agent, self.agent.config.agent
         rows = batch.valid.shape[1]
-        states = agent.states(rows_of(batch), torch.ones(rows, rows, dtype=torch.bool).tril())
+        states = agent.states(batch, torch.ones(rows, rows, dtype=torch.bool).tril())
         state, following = states[:, :-1], states[:, 1:].detach()
         keep = batch.valid[:, 1:]
-        action = batch.prev_action[:, 1:, None]  # [B, L, 1, A]
+        action = F.one_hot(batch.prev_action[:, 1:, None], agent.shape[1])  # [B, L, 1, A]
         target = self._target(batch, following)
         self._rescale(target[keep])
         mean, std = agent.popart.read()
@@ -69,7 +91,7 @@ class PlainLearner:
         return {**means, "loss/total": total + settings.bc_weight * means["loss/bc"]}
 
     @torch.no_grad()
-    def _target(self, batch: Batch, states: Tensor) -> Tensor:
+    def _target(self, batch: Padded, states: Tensor) -> Tensor:
         agent, settings = self.agent, self.agent.config.agent
         mean, std = agent.popart.read()
         probs = agent.probabilities(agent.target_actor(states).unflatten(-1, agent.shape))

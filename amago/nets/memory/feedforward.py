@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from amago.nets.layers import mlp
 from amago.nets.memory.interface import Memory
-from amago.nets.packing import Packing
+from amago.nets.sequences import Sequences
 from amago.nets.settings import FeedforwardSettings
 
 
@@ -26,12 +26,7 @@ class FeedforwardMemory(Memory):
         self.output_dim = width
 
     def forward(
-        self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        return self._apply_rows(x)
-
-    def forward_packed(
-        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
     ) -> Float[Tensor, "M D"]:
         return self._apply_rows(x)
 

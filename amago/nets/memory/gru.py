@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from amago.nets.memory.interface import Memory
+from amago.nets.sequences import Sequences
 from amago.nets.settings import GruSettings
 
 
@@ -20,10 +21,11 @@ class GRUMemory(Memory):
         self.output_dim = settings.output
 
     def forward(
-        self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        hidden, _ = self.gru(x)
-        states: Tensor = self.norm(self.project(hidden))
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
+    ) -> Float[Tensor, "M D"]:
+        # A recurrence runs through time with all sequences side by side.
+        hidden, _ = self.gru(sequences.pad(x))
+        states: Tensor = self.norm(self.project(sequences.unpad(hidden)))
         return states
 
     def initial_state(self, num_lanes: int) -> Float[Tensor, "layers N hidden"]:
@@ -36,6 +38,6 @@ class GRUMemory(Memory):
         time: Int[Tensor, " N"],
         state: Float[Tensor, "layers N hidden"],
     ) -> tuple[Float[Tensor, "N D"], Float[Tensor, "layers N hidden"]]:
-        alive = (time != 0).to(x.dtype).to(x.device)
+        alive = (time != 0).to(x.dtype)
         hidden, state = self.gru(x[:, None], state * alive[None, :, None])
         return self.norm(self.project(hidden[:, 0])), state

@@ -1,4 +1,4 @@
-"""What every memory is: a whole window in, or one step with a state."""
+"""What every memory is: whole sequences in, or one step with a state."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from amago.nets.packing import Packing
+from amago.nets.sequences import Sequences
 
 
 class Memory(nn.Module):
-    """A causal map from encoded rows to states, with two faces that must agree.
+    """A causal map from encoded rows to states, for training and for acting.
 
-    `forward` sees a window of training; `step` sees one row at a time while acting, where
-    a lane whose `time` is 0 starts with an empty memory. Rows of a window never attend to
-    later rows, so right-padding needs no mask. A custom memory is built as
+    `forward` and `step` must agree: a row's state depends on its own sequence up to that row.
+    All tensors, those of the acting state included, are on the device of the parameters; `x` and
+    states have their dtype, `time` is int64. A custom memory is built as
     `cls(input_dim, context_length=..., horizon=...)`.
     """
 
     output_dim: int
 
     def forward(
-        self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
+    ) -> Float[Tensor, "M D"]:
+        """States of whole sequences, which lie one after the other in `x`.
+
+        `sequences.pad(x)` gives them side by side, [B, T, E], and `sequences.unpad` goes back.
+        """
         raise NotImplementedError
 
-    def forward_packed(
-        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
-    ) -> Float[Tensor, "M D"]:
-        """The same for the valid rows of a batch alone; override it to spare the padding."""
-        return packing.pack(self(packing.pad(x), packing.pad(time)))
-
     def initial_state(self, num_lanes: int) -> Any:
+        """What `step` remembers before the first row."""
         raise NotImplementedError
 
     def step(
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: Any
     ) -> tuple[Float[Tensor, "N D"], Any]:
+        """States after one more row of every lane; a lane whose `time` is 0 forgets first."""
         raise NotImplementedError

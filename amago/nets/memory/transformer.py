@@ -17,7 +17,7 @@ from amago.nets.layers import SigmaLinear
 from amago.nets.memory.cache import KeyValueCache, Span
 from amago.nets.memory.interface import Memory
 from amago.nets.memory.position import LearnedPosition, rotary, rotate, sinusoid
-from amago.nets.packing import Packing
+from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
 
 Rotation = tuple[Tensor, Tensor] | None
@@ -52,13 +52,15 @@ class Attention(nn.Module):
         return merged
 
 
-def causal_mix(packing: Packing) -> Mix:
+def causal_mix(sequences: Sequences) -> Mix:
     """Every row sees itself and the earlier rows of its sequence; nothing is padded."""
 
+    runs = sequences.runs
+    rows = [count * length for count, length in runs]
+
     def mix(query: Heads, key: Heads, value: Heads) -> Heads:
-        rows = [count * length for count, length in packing.runs]
         heads = zip(*(torch.split(x, rows) for x in (query, key, value)), strict=True)
-        return torch.cat([_causal(*run, *h) for run, h in zip(packing.runs, heads, strict=True)])
+        return torch.cat([_causal(*run, *h) for run, h in zip(runs, heads, strict=True)])
 
     return mix
 
@@ -147,22 +149,15 @@ class TransformerMemory(Memory):
                 )
             self.learned = LearnedPosition(horizon, settings.model_dim)
 
-    def forward_packed(
-        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], packing: Packing
+    def forward(
+        self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
     ) -> Float[Tensor, "M D"]:
         x, rotation = self.embed_rows(x, time)
-        mix = causal_mix(packing)
+        mix = causal_mix(sequences)
         for block in self.blocks:
             x = block(x, rotation, mix)
         x = self.norm(x)
         return x
-
-    def forward(
-        self, x: Float[Tensor, "B T E"], time: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T D"]:
-        packing = Packing(torch.ones_like(time, dtype=torch.bool))
-        states = self.forward_packed(packing.pack(x), packing.pack(time), packing)
-        return packing.pad(states)
 
     def initial_state(self, num_lanes: int) -> KeyValueCache:
         settings = self.settings
@@ -174,8 +169,8 @@ class TransformerMemory(Memory):
     def step(
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
     ) -> tuple[Float[Tensor, "N D"], KeyValueCache]:
-        state.advance(time.numpy() == 0)
-        x, rotation = self.embed_rows(x, time.to(x.device))
+        state.advance(time.cpu().numpy() == 0)
+        x, rotation = self.embed_rows(x, time)
         for layer, block in enumerate(self.blocks):
             x = block(x, rotation, cached_mix(state, layer))
         return self.norm(x), state

@@ -1,4 +1,4 @@
-"""A padded row changes no loss, no statistic and no gradient; ends of episodes and trials."""
+"""Sequences of a batch do not touch each other; ends of episodes and trials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from test_agent_helpers import (
     MEMORIES,
     changed,
     gradients,
-    map_batch,
     predictable_samples,
     random_batch,
     sequences,
@@ -25,9 +24,8 @@ HEADS = ("critics", "target_critics")
 KINDS = [("discrete", False), ("discrete", True), ("continuous", False)]
 
 
-def padded_batch(kind, mask=False, double=True):
-    spec = tiny_spec(kind, mask=mask)
-    return random_batch(spec, LENGTHS, starts=STARTS, double=double)
+def ragged_batch(kind, mask=False):
+    return random_batch(tiny_spec(kind, mask=mask), LENGTHS, starts=STARTS)
 
 
 def targets_of(learner, batch):
@@ -49,10 +47,8 @@ def targets_of(learner, batch):
 
 @pytest.mark.parametrize(("kind", "mask"), KINDS)
 @pytest.mark.parametrize("memory", ["sinusoid", "learned", "rope", "gru", "feedforward"])
-def test_a_padded_batch_and_its_unpadded_rows_give_the_same_losses_and_gradients(
-    memory, kind, mask
-):
-    batch = padded_batch(kind, mask)
+def test_a_batch_and_its_sequences_alone_give_the_same_losses_and_gradients(memory, kind, mask):
+    batch = ragged_batch(kind, mask)
     learner = tiny_learner(kind, mask=mask, **dots(MEMORIES[memory]))
     alone = copy.deepcopy(learner)
     with predictable_samples():
@@ -106,8 +102,8 @@ def dots(overrides):
 
 
 @pytest.mark.parametrize(("kind", "mask"), KINDS)
-def test_statistics_of_a_step_are_those_of_the_valid_rows_alone(kind, mask):
-    batch = padded_batch(kind, mask)
+def test_statistics_of_a_step_are_those_of_its_rows(kind, mask):
+    batch = ragged_batch(kind, mask)
     learner = tiny_learner(kind, mask=mask)
     agent = learner.agent
     normalizer, popart = copy.deepcopy(agent.encoder.normalizer), copy.deepcopy(agent.popart)
@@ -124,10 +120,8 @@ def test_statistics_of_a_step_are_those_of_the_valid_rows_alone(kind, mask):
     learner.step(batch)
 
     rows = []
-    for b, length in enumerate(LENGTHS):
-        for t in range(length):
-            place = batch.obs["place"][b, t].tolist()
-            rows.append([*place, float(batch.prev_reward[b, t])])
+    for place, reward in zip(batch.obs["place"], batch.prev_reward, strict=True):
+        rows.append([*place.tolist(), float(reward)])
     for feature in range(3):
         mean = sum(row[feature] for row in rows) / len(rows)
         second = sum(row[feature] ** 2 for row in rows) / len(rows)
@@ -155,70 +149,26 @@ def test_statistics_of_a_step_are_those_of_the_valid_rows_alone(kind, mask):
         torch.testing.assert_close(shift, (mean - new_mean) / new_std, atol=1e-12, rtol=0)
 
 
-def with_garbage(batch, kind):
-    """Other things in the padded rows; `valid` alone stays."""
-    torch.manual_seed(1)
-    padded = ~batch.valid
-
-    def spoil(x):
-        if x.is_floating_point():
-            junk = 1e3 * torch.randn_like(x) if kind == "finite" else torch.full_like(x, torch.nan)
-        elif x.dtype == torch.bool:
-            junk = torch.rand(x.shape) < 0.7
-        elif x.dtype == torch.uint8:
-            junk = torch.full_like(x, 255)  # no category at all
-        else:
-            junk = torch.randint(0, 20, x.shape)
-        return torch.where(padded.reshape(*padded.shape, *[1] * (x.ndim - 2)), junk, x)
-
-    return replace(map_batch(batch, spoil), valid=batch.valid)
-
-
+@pytest.mark.parametrize("memory", ["sinusoid", "gru"])
 @pytest.mark.parametrize(("kind", "mask"), KINDS)
-@pytest.mark.parametrize("memory", ["sinusoid", "learned", "rope", "gru", "feedforward"])
-def test_garbage_in_padded_rows_changes_no_bit(memory, kind, mask):
-    check_garbage(memory, kind, mask, "finite")
-
-
-@pytest.mark.parametrize("kind", ["discrete", "continuous"])
-def test_nan_in_padded_rows_changes_no_bit(kind):
-    check_garbage("sinusoid", kind, False, "nan")
-
-
-def check_garbage(memory, kind, mask, garbage):
-    batch = padded_batch(kind, mask, double=False)
-    learner = tiny_learner(kind, mask=mask, double=False, **dots(MEMORIES[memory]))
+def test_the_order_of_sequences_changes_no_loss_and_no_gradient(kind, mask, memory):
+    batch = ragged_batch(kind, mask)
+    learner = tiny_learner(kind, mask=mask, **dots(MEMORIES[memory]))
     other = copy.deepcopy(learner)
-    other.agent.load_state_dict(learner.agent.state_dict())
-    before = snapshot(learner.agent)
-    results = []
-    for who, rows in ((learner, batch), (other, with_garbage(batch, garbage))):
-        torch.manual_seed(0)
-        results.append([who.step(rows) for _ in range(2)])
-    assert changed(learner.agent, before)
-    assert changed(other.agent, snapshot(learner.agent)) == []
-    for clean, dirty in zip(*results, strict=True):
-        assert clean.keys() == dirty.keys()
-        assert all(torch.equal(clean[name], dirty[name]) for name in clean)
+    with predictable_samples():
+        for who, rows in ((learner, batch), (other, in_order(batch, [2, 0, 3, 1]))):
+            who.losses(rows)[0].backward()
+    want = gradients(other.agent)
+    for name, got in gradients(learner.agent).items():
+        torch.testing.assert_close(got, want[name], atol=1e-9, rtol=1e-7, msg=name)
 
 
-def test_times_of_padded_rows_are_never_looked_up():
-    batch = padded_batch("discrete")
-    wild = torch.where(batch.valid, batch.time, torch.full_like(batch.time, 10**6))
-    learner = tiny_learner(transformer__position="learned")
-    with torch.no_grad():
-        want = learner.agent.encode(batch)
-        got = learner.agent.encode(replace(batch, time=wild))
-    assert torch.equal(got[batch.valid], want[batch.valid])
-
-
-def test_more_padding_than_needed_changes_nothing():
-    batch = padded_batch("discrete")
-    longer = map_batch(batch, lambda x: torch.cat((x, torch.zeros_like(x)), 1))
-    learner = tiny_learner()
-    other = copy.deepcopy(learner)
-    (a, _), (b, _) = learner.losses(batch), other.losses(longer)
-    torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+def in_order(batch, order):
+    parts = [sequences(batch)[number] for number in order]
+    obs = {key: torch.cat([part.obs[key] for part in parts]) for key in batch.obs}
+    names = ("prev_action", "prev_reward", "time", "first", "terminal")
+    rest = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+    return type(batch)(obs=obs, lengths=sum((part.lengths for part in parts), ()), **rest)
 
 
 # What bootstraps.
@@ -233,7 +183,7 @@ def next_values(learner, batch):
     """min over critics of the target critics' expected value of rows 1.. [T, G]."""
     agent = learner.agent
     with torch.no_grad():
-        states = agent.encode(batch)[0, 1:]
+        states = agent.states(batch)[1:]
         policy = agent.target_actor(states)
         values = agent.target_critics(states, agent.popart)
         if agent.spec.action.kind == "discrete":
@@ -248,9 +198,9 @@ def test_truncation_bootstraps_and_termination_does_not():
     learner = tiny_learner(agent__reward_scale=7.0)
     truncated = one_window()
     terminal = truncated.terminal.clone()
-    terminal[0, -1] = True
+    terminal[-1] = True
     terminated = replace(truncated, terminal=terminal)
-    reward = 7.0 * truncated.prev_reward[0, 1:, None]
+    reward = 7.0 * truncated.prev_reward[1:, None]
     value = next_values(learner, truncated)
     discounts = learner.agent.discounts
     assert float(value.abs().min()) > 1e-3
@@ -264,11 +214,11 @@ def test_termination_in_continuous_domains_leaves_the_reward_alone():
     learner = tiny_learner("continuous", agent__reward_scale=7.0)
     batch = one_window("continuous")
     terminal = batch.terminal.clone()
-    terminal[0, -1] = True
+    terminal[-1] = True
     with predictable_samples():
         truncated = targets_of(learner, batch)
         terminated = targets_of(learner, replace(batch, terminal=terminal))
-    reward = 7.0 * batch.prev_reward[0, 1:, None].expand(-1, 3)
+    reward = 7.0 * batch.prev_reward[1:, None].expand(-1, 3)
     assert torch.equal(terminated[-1], reward[-1])
     assert float((truncated - reward).abs().min()) > 1e-4
     torch.testing.assert_close(terminated[:-1], truncated[:-1])
@@ -278,18 +228,18 @@ def test_the_end_of_an_inner_trial_neither_stops_the_bootstrap_nor_clears_the_me
     learner = tiny_learner(agent__reward_scale=1.0)
     batch = one_window()
     first = torch.zeros_like(batch.first)
-    first[0, 0] = first[0, 3] = True
+    first[0] = first[3] = True
     batch = replace(batch, first=first)
     value = next_values(learner, batch)
-    want = batch.prev_reward[0, 1:, None] + learner.agent.discounts * value
+    want = batch.prev_reward[1:, None] + learner.agent.discounts * value
     torch.testing.assert_close(targets_of(learner, batch), want)
 
     moved = batch.obs["place"].clone()
-    moved[0, 0] += 1.0
+    moved[0] += 1.0
     other = replace(batch, obs=batch.obs | {"place": moved})
     with torch.no_grad():
-        difference = (learner.agent.encode(batch) - learner.agent.encode(other)).abs().amax(-1)
-    assert float(difference[0, 3:].min()) > 1e-6
+        difference = (learner.agent.states(batch) - learner.agent.states(other)).abs().amax(-1)
+    assert float(difference[3:].min()) > 1e-6
 
 
 def test_a_terminal_flag_on_the_first_row_of_a_window_changes_nothing():
@@ -297,6 +247,6 @@ def test_a_terminal_flag_on_the_first_row_of_a_window_changes_nothing():
     learner = tiny_learner()
     batch = one_window()
     terminal = batch.terminal.clone()
-    terminal[0, 0] = True
+    terminal[0] = True
     want = targets_of(learner, batch)
     assert torch.equal(targets_of(learner, replace(batch, terminal=terminal)), want)
