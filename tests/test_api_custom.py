@@ -15,6 +15,7 @@ from test_run_helpers import command, differing, evidence, tiny
 
 import amago
 from amago import api
+from amago.nets.sequences import Sequences
 from amago.training.header import read_config
 from amago.training.run import create
 
@@ -100,13 +101,17 @@ def test_the_code_of_a_custom_part_is_short(kind: str) -> None:
 
 def test_the_custom_memory_of_the_example_acts_as_it_was_trained() -> None:
     memory = _custom("memory")["memory"](5, context_length=8, horizon=8)
-    x, time = torch.randn(2, 8, 5), torch.arange(8).expand(2, 8)
+    x = torch.randn(2, 8, 5)
     state, states = memory.initial_state(2), []
     state += 9.0  # must not matter: time 0 clears it
     for t in range(8):
-        out, state = memory.step(x[:, t], time[:, t], state)
+        out, state = memory.step(x[:, t], torch.full((2,), t), state)
         states.append(out)
-    torch.testing.assert_close(torch.stack(states, 1), memory(x, time))
+    rows, time = torch.cat((x[0], x[1, :6])), torch.tensor([*range(8), *range(6)])
+    first, second = memory(rows, time, Sequences([8, 6])).split([8, 6])
+    acted = torch.stack(states, 1)
+    torch.testing.assert_close(acted[0], first)
+    torch.testing.assert_close(acted[1, :6], second)
 
 
 def test_parts_that_a_run_did_not_have_are_refused(tmp_path: Path) -> None:
