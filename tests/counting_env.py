@@ -183,9 +183,7 @@ def streams(vector: Any, actions: Array) -> tuple[list[list[Row]], list[Step]]:
     lanes = [[row] for row in rows_of(vector.reset())]
     steps = [vector.step(row) for row in actions]
     for step in steps:
-        if step.final is not None:
-            for lane, row in zip(step.final_lanes, rows_of(step.final), strict=True):
+        for rows, places in step.parts():
+            for lane, row in zip(places, rows_of(rows), strict=True):
                 lanes[lane].append(row)
-        for lane, row in enumerate(rows_of(step.rows)):
-            lanes[lane].append(row)
     return lanes, steps
