@@ -114,6 +114,16 @@ def test_a_sweep_has_one_row_of_panels_per_preset_and_one_legend(tmp_path: Path)
     ]  # fmt: skip
 
 
+def test_environments_of_one_preset_get_rows_of_their_own(tmp_path: Path) -> None:
+    for env in ("CartPole-v1", "Pendulum-v1"):
+        folder = write_run(tmp_path / f"gym__env.id={env}" / "seed-0", preset="gym", success=False)
+        header = json.loads((folder / "config.json").read_text())
+        header["config"]["env"]["id"] = env
+        (folder / "config.json").write_text(json.dumps(header))
+    titles = [axes.get_title() for axes in _sweep_figure(tmp_path).axes]
+    assert "gym CartPole-v1: evaluation" in titles and "gym Pendulum-v1: evaluation" in titles
+
+
 def test_adaptation_is_drawn_only_where_tenths_of_a_rollout_mean_something(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run"))
     assert shows_adaptation(run, {"oracle": [0.4] * 10})

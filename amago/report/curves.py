@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LINE_STYLES = ("-", "--", ":", "-.")
 DOTS_PER_INCH = 130
 LEGEND_CHARACTERS = 60
+MOST_ROWS = 8
 
 SUCCESS = "eval/success_rate"
 
@@ -48,30 +49,23 @@ def plot_run(run: Run, path: str | Path, references: References | None = None) -
         axes = figure.add_subplot(grid[row, column:stop])
         draw(axes, run)
         panels.finish(axes)
-        # Panels of one run share no curves, so each has a legend of its own.
-        if len(axes.get_legend_handles_labels()[1]) > 1:
-            axes.legend(fontsize=8, framealpha=0.85)
+        panels.legend_under(axes)
     figure.suptitle(f"{run.preset}, seed {run.seed}", fontsize=13, fontweight="bold")
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
 def plot_sweep(groups: Groups, path: str | Path) -> None:
-    """Evaluations over steps, seeds thin and their mean thick, and adaptation curves.
-
-    Every preset has a row of its own, since the returns of two domains share no scale.
-    """
-    by_preset: dict[str, dict[str, Sequence[Run]]] = {}
-    for group, runs in groups.items():
-        by_preset.setdefault(runs[0].preset, {})[group] = runs
-    drawn = [_sweep_panels(preset_groups) for preset_groups in by_preset.values()]
+    """Evaluations over steps, seeds thin and their mean thick, and adaptation curves."""
+    by_task = _by_task(groups)
+    drawn = [_sweep_panels(members) for members in by_task.values()]
     columns = max(map(len, drawn))
-    figure = new_figure(max(7.0, 5.4 * columns), 3.8 * len(by_preset) + 0.22 * len(groups))
-    grid = figure.add_gridspec(len(by_preset), columns)
+    figure = new_figure(max(7.0, 5.4 * columns), 3.8 * len(by_task) + 0.22 * len(groups))
+    grid = figure.add_gridspec(len(by_task), columns)
     styles = arm_styles(list(groups))
-    for row, (preset, preset_groups) in enumerate(by_preset.items()):
+    for row, (task, members) in enumerate(by_task.items()):
         for column, draw in enumerate(drawn[row]):
             axes = figure.add_subplot(grid[row, column])
-            draw(axes, preset, preset_groups, styles)
+            draw(axes, task, members, styles)
             panels.finish(axes)
     panels.legend_below(figure)
     figure.savefig(path, dpi=DOTS_PER_INCH)
@@ -130,6 +124,25 @@ def _panels(run: Run, references: References) -> list[Panel]:
         ("value/q", panels.draw_values),
     )
     return chosen + [draw for prefix, draw in details if panels.keys(run, prefix)]
+
+
+def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[Run]]]:
+    """Groups by preset, or by environment where a preset plays several: each has a row of its own,
+    since the returns of two tasks share no scale. A whole suite has a bar chart instead."""
+    envs: dict[str, set[str]] = {}
+    for runs in groups.values():
+        envs.setdefault(runs[0].preset, set()).add(_env_id(runs[0]))
+    found: dict[str, dict[str, Sequence[Run]]] = {}
+    for group, runs in groups.items():
+        preset = runs[0].preset
+        several = 1 < len(envs[preset]) <= MOST_ROWS
+        task = f"{preset} {_env_id(runs[0])}" if several else preset
+        found.setdefault(task, {})[group] = runs
+    return found
+
+
+def _env_id(run: Run) -> str:
+    return str((run.config.get("env") or {}).get("id", ""))
 
 
 def _sweep_panels(groups: Groups) -> list[SweepPanel]:

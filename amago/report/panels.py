@@ -199,6 +199,14 @@ def legend_below(figure: Figure) -> None:
     )  # fmt: skip
 
 
+def legend_under(axes: Axes) -> None:
+    """The legend of one panel, for figures whose panels share no curves."""
+    names = axes.get_legend_handles_labels()[1]
+    if len(names) > 1:
+        axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15),
+                    ncols=min(4, len(names)))  # fmt: skip
+
+
 def shows_adaptation(run: Run, references: Mapping[str, Sequence[float]]) -> bool:
     """Whether the tenths of a rollout say how well the agent adapts.
 
