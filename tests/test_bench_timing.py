@@ -17,7 +17,7 @@ from amago.bench.timing import (
     interleave,
     parse_busy,
     read_clocks,
-    summarise,
+    timing_of,
 )
 
 
@@ -99,8 +99,8 @@ def test_on_a_busy_machine_the_least_disturbed_blocks_are_kept_and_marked() -> N
 
 def test_the_threshold_is_a_share_of_the_block() -> None:
     at, above = MOST_DISTURBED, MOST_DISTURBED * 1.01
-    assert not summarise([Block(1.0, at)], 1).disturbed
-    assert summarise([Block(1.0, above)], 1).disturbed
+    assert not timing_of([Block(1.0, at)], 1).disturbed
+    assert timing_of([Block(1.0, above)], 1).disturbed
 
 
 def test_short_calls_are_gathered_into_blocks_of_the_asked_length() -> None:

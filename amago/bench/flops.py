@@ -61,11 +61,11 @@ def update_flops(spec: EnvSpec, config: Config, rows: Sequence[int]) -> Flops:
     transformer = config.transformer
     width, hidden = transformer.model_dim, transformer.feedforward_dim
     num_rows, transitions = sum(rows), sum(rows) - len(rows)
-    encoder = (input_size(spec), *config.encoder.hidden)
+    encoder = (_input_size(spec), *config.encoder.hidden)
     block = 4 * width * width + 2 * width * hidden
     memory = encoder[-1] * width + transformer.num_layers * block
     pairs = sum(n * (n + 1) // 2 for n in rows)
-    actor = _products(actor_sizes(spec, config))
+    actor = _products(_actor_sizes(spec, config))
     critics, targets = _critics(spec, config)
     return Flops(
         encoder=2.0 * num_rows * (3 * _products(encoder) - encoder[0] * encoder[1]),
@@ -77,7 +77,7 @@ def update_flops(spec: EnvSpec, config: Config, rows: Sequence[int]) -> Flops:
     )
 
 
-def input_size(spec: EnvSpec) -> int:
+def _input_size(spec: EnvSpec) -> int:
     """Features of one row: observation, previous action and reward, `first`, and time."""
     observed = sum(
         (item.size if item.kind == "category" else 1) * math.prod(item.shape)
@@ -86,7 +86,7 @@ def input_size(spec: EnvSpec) -> int:
     return observed + spec.action.size + 2 + (spec.horizon is not None)
 
 
-def actor_sizes(spec: EnvSpec, config: Config) -> tuple[int, ...]:
+def _actor_sizes(spec: EnvSpec, config: Config) -> tuple[int, ...]:
     per_discount = spec.action.size * (1 if spec.action.kind == "discrete" else 2)
     outputs = len(config.agent.resolve_discounts(spec.action.kind)) * per_discount
     return (config.transformer.model_dim, *config.heads.actor_hidden, outputs)

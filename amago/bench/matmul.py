@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-SIDE = 2048
+_SIDE = 2048
 
 
-def multiplication(side: int = SIDE) -> Callable[[], None]:
+def multiplication(side: int = _SIDE) -> Callable[[], None]:
     """A contender: one square product, on the threads that torch has now."""
     threads = torch.get_num_threads()
     generator = torch.Generator().manual_seed(0)
@@ -23,6 +23,6 @@ def multiplication(side: int = SIDE) -> Callable[[], None]:
     return call
 
 
-def flops(side: int = SIDE) -> float:
+def flops(side: int = _SIDE) -> float:
     """Of one product: a multiplication and an addition per term."""
     return 2.0 * side**3

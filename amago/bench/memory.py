@@ -33,11 +33,11 @@ class LongCase:
 
 
 LONG = (LongCase(10_000, 2.5, 2.0), LongCase(100_000, None, 12.0, slow=True))
-SIZE = Size(128, 512, 2, (128, 128, 128), 1, 10_000)
+_SIZE = Size(128, 512, 2, (128, 128, 128), 1, 10_000)
 ACTING = (1_000, 10_000)
 MOST_COSTLY = 3.0
 """A step at the longer context may cost this many times one at the shorter."""
-STILL_THE_SAME = 1.1
+_STILL_THE_SAME = 1.1
 """Up to this ratio, two costs count as equal."""
 
 
@@ -45,7 +45,7 @@ def run(
     bench: Bench,
     long: Sequence[LongCase] = LONG,
     acting: tuple[int, int] = ACTING,
-    size: Size = SIZE,
+    size: Size = _SIZE,
 ) -> list[Result]:
     results = []
     for case in long:
@@ -102,7 +102,7 @@ def _acting(bench: Bench, contexts: tuple[int, int], size: Size) -> list[Result]
 
     return [
         result("long", f"context {long:,}, sliding", f"context {short:,}", MOST_COSTLY),
-        result("slid", f"context {short:,}, slid 10 times", "slid once", STILL_THE_SAME),
+        result("slid", f"context {short:,}, slid 10 times", "slid once", _STILL_THE_SAME),
     ]
 
 

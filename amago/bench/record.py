@@ -15,7 +15,7 @@ from amago.bench.conditions import SOURCE, Bench
 from amago.bench.results import Result
 from amago.training.header import git_commit
 
-PACKAGES = ("amago", "torch", "numpy", "gymnasium", "lmdb")
+_PACKAGES = ("amago", "torch", "numpy", "gymnasium", "lmdb")
 
 
 def history_path() -> Path:
@@ -35,11 +35,11 @@ def history_line(bench: Bench, results: Sequence[Result]) -> dict[str, Any]:
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "commit": git_commit(),
-        "machine": {"model": cpu_model(), "cores": os.cpu_count(), "system": platform.platform()},
+        "machine": {"model": _cpu_model(), "cores": os.cpu_count(), "system": platform.platform()},
         "threads": bench.threads,
         "quick": bench.quick,
         "python": platform.python_version(),
-        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
         "results": [result.to_json() for result in results],
     }
 
@@ -57,7 +57,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             line = json.loads(text)
-            conditions(line)
+            _conditions(line)
             lines.append(line)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
@@ -67,7 +67,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def conditions(line: dict[str, Any]) -> tuple[Any, ...]:
+def _conditions(line: dict[str, Any]) -> tuple[Any, ...]:
     """What two lines must share to be comparable; commits and dates may differ."""
     machine = line["machine"]
     return (
@@ -82,7 +82,7 @@ def latest(
     """The newest earlier result of each measurement under the same conditions."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in lines:
-        if conditions(line) == conditions(now):
+        if _conditions(line) == _conditions(now):
             for row in line["results"]:
                 key = (row["case"], row["setting"], row["unit"], row["yardstick"])
                 found[key] = row | {"commit": line["commit"], "date": line["date"]}
@@ -102,7 +102,7 @@ def change(result: Result, before: dict[str, Any] | None) -> str:
     return (", ".join(moves) or "–") + uncertain
 
 
-def cpu_model() -> str:
+def _cpu_model() -> str:
     path = Path("/proc/cpuinfo")
     if path.exists():
         for line in path.read_text().splitlines():

@@ -27,8 +27,8 @@ from amago.rollout.exploration import Exploration
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import VectorEnv
 
-DOMAINS = ("package-delivery", "maze-runner")
-NUM_ROLLOUTS = 480
+_DOMAINS = ("package-delivery", "maze-runner")
+_NUM_ROLLOUTS = 480
 KINDS = {
     "without relabeling": RelabelSettings(relabel="none"),
     "relabeling, goals alike": RelabelSettings(importance_sampling=False),
@@ -37,7 +37,7 @@ KINDS = {
 
 
 def run(
-    bench: Bench, domains: Sequence[str] = DOMAINS, num_rollouts: int = NUM_ROLLOUTS
+    bench: Bench, domains: Sequence[str] = _DOMAINS, num_rollouts: int = _NUM_ROLLOUTS
 ) -> list[Result]:
     """Every preset as it is trained; the rollouts are those of random play."""
     return [row for name in domains for row in domain(name, preset(name), bench, num_rollouts)]
@@ -51,7 +51,7 @@ def domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[R
         tempfile.TemporaryDirectory(prefix="amago-bench-") as folder,
         TrajectoryStore(Path(folder) / "replay", env.spec, num_rollouts) as store,
     ):
-        play(env, config, store, num_rollouts)
+        _play(env, config, store, num_rollouts)
         context = resolve_context_length(config, env.spec)
         samplers = {
             kind: Sampler(
@@ -78,7 +78,7 @@ def domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[R
     ]  # fmt: skip
 
 
-def play(env: VectorEnv, config: Config, store: TrajectoryStore, num_rollouts: int) -> None:
+def _play(env: VectorEnv, config: Config, store: TrajectoryStore, num_rollouts: int) -> None:
     """Fill a store with the rollouts of random play."""
     steps = env.spec.horizon or 1
     exploration = Exploration(

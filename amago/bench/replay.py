@@ -22,9 +22,9 @@ from amago.training.process import memory_of_process
 
 NUM_TRAJECTORIES, NUM_STEPS = 20_000, 500
 MOST_OF_LEARNING = 0.05
-MOST_OF_STORE = 0.1
+_MOST_OF_STORE = 0.1
 """Memory that grows by more than this share of the store's bytes grows with the store."""
-MB = 1e6
+_MB = 1e6
 
 
 def run(
@@ -81,8 +81,8 @@ def _growth(path: Path, about: str) -> list[Result]:
     labels = {"VmRSS": "resident memory", "RssAnon": "memory of the process's own"}
     return [
         Result(
-            "replay", f"{about}, all read: {label}", answer[kind] / MB, "MB more", "store",
-            answer[kind] / stored, target=Target("ratio", "≤", MOST_OF_STORE),
+            "replay", f"{about}, all read: {label}", answer[kind] / _MB, "MB more", "store",
+            answer[kind] / stored, target=Target("ratio", "≤", _MOST_OF_STORE),
             note="includes the cached pages of the file" if kind == "VmRSS" else "",
         )
         for kind, label in labels.items()

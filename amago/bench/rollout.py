@@ -27,7 +27,7 @@ from amago.rollout.exploration import Exploration
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import EnvSpec, Policy
 
-LANES = (24, 64, 128, 256, 512, 1024)
+_LANES = (24, 64, 128, 256, 512, 1024)
 """Among these the best is sought."""
 
 
@@ -68,7 +68,7 @@ def run(
     bench: Bench,
     wide: Acting = WIDE,
     narrow: Acting = NARROW,
-    lanes: Sequence[int] = LANES,
+    lanes: Sequence[int] = _LANES,
     many: int = 512,
 ) -> list[Result]:
     few = lanes[0]

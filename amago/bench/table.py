@@ -26,7 +26,7 @@ def result_table(results: Sequence[Result], changes: Sequence[str] | None = None
             result.setting,
             _value(result),
             result.yardstick or "–",
-            "–" if result.ratio is None else number(result.ratio),
+            "–" if result.ratio is None else _number(result.ratio),
             "–" if result.target is None else str(result.target),
             _verdict(result),
         ]
@@ -39,9 +39,9 @@ def result_table(results: Sequence[Result], changes: Sequence[str] | None = None
 def _value(result: Result) -> str:
     if result.value is None:
         return result.note
-    spread = "" if result.spread is None else f" ± {number(result.spread / 2)}"
+    spread = "" if result.spread is None else f" ± {_number(result.spread / 2)}"
     note = f" ({result.note})" if result.note else ""
-    return f"{number(result.value)}{spread} {result.unit}{note}"
+    return f"{_number(result.value)}{spread} {result.unit}{note}"
 
 
 def _verdict(result: Result) -> str:
@@ -49,5 +49,5 @@ def _verdict(result: Result) -> str:
     return f"{mark} ~".strip() if result.disturbed else mark
 
 
-def number(value: float) -> str:
+def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

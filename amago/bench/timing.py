@@ -82,7 +82,7 @@ class Timing:
     """Too few blocks were quiet: these are the least disturbed ones, and not to be trusted."""
 
 
-Clocks = Callable[[], Reading]
+_Clocks = Callable[[], Reading]
 
 
 def read_clocks() -> Reading:
@@ -106,7 +106,7 @@ def parse_busy(line: str) -> float:
 
 
 def interleave(
-    contenders: Mapping[str, Callable[[], Any]], effort: Effort, clocks: Clocks = read_clocks
+    contenders: Mapping[str, Callable[[], Any]], effort: Effort, clocks: _Clocks = read_clocks
 ) -> dict[str, Timing]:
     """Time every contender, in turn and in alternating order."""
     turns = [_Turn(call, _calls_per_block(call, effort, clocks)) for call in contenders.values()]
@@ -115,7 +115,7 @@ def interleave(
             turn.play(clocks)
         if all(turn.num_quiet >= effort.rounds for turn in turns):
             break
-    timings = (summarise(turn.blocks, effort.rounds) for turn in turns)
+    timings = (timing_of(turn.blocks, effort.rounds) for turn in turns)
     return dict(zip(contenders, timings, strict=True))
 
 
@@ -129,7 +129,7 @@ class _Turn:
     def num_quiet(self) -> int:
         return sum(block.disturbance <= MOST_DISTURBED for block in self.blocks)
 
-    def play(self, clocks: Clocks) -> None:
+    def play(self, clocks: _Clocks) -> None:
         before = clocks()
         for _ in range(self.calls):
             self.call()
@@ -139,7 +139,7 @@ class _Turn:
         self.blocks.append(Block(wall / self.calls, max(others, 0.0) / wall))
 
 
-def _calls_per_block(call: Callable[[], Any], effort: Effort, clocks: Clocks) -> int:
+def _calls_per_block(call: Callable[[], Any], effort: Effort, clocks: _Clocks) -> int:
     """Warm up, and find how many calls fill a block."""
     if not effort.warm_up:
         return 1
@@ -152,14 +152,14 @@ def _calls_per_block(call: Callable[[], Any], effort: Effort, clocks: Clocks) ->
     return 1
 
 
-def _wall(call: Callable[[], Any], calls: int, clocks: Clocks) -> float:
+def _wall(call: Callable[[], Any], calls: int, clocks: _Clocks) -> float:
     start = clocks().wall
     for _ in range(calls):
         call()
     return clocks().wall - start
 
 
-def summarise(blocks: Sequence[Block], enough: int) -> Timing:
+def timing_of(blocks: Sequence[Block], enough: int) -> Timing:
     """Median and spread of the quiet blocks, or of the `enough` least disturbed ones."""
     kept = [block for block in blocks if block.disturbance <= MOST_DISTURBED]
     disturbed = len(kept) < enough

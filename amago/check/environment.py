@@ -19,9 +19,9 @@ from amago.types import EnvSpec
 
 SLOW_SECONDS = 0.05
 """A step that takes longer than this on average is a problem."""
-MOST_SECONDS = 60.0
+_MOST_SECONDS = 60.0
 """Random play ends after so many seconds of steps, however few they were."""
-EXTREME_REWARD = 1e6
+_EXTREME_REWARD = 1e6
 _FAILED = object()
 """In place of an observation where reset() gave none."""
 
@@ -146,7 +146,7 @@ def _play(env: Env, report: EnvReport, num_steps: int, seed: int) -> None:
     for _ in range(num_steps):
         if obs is _FAILED:
             return
-        if spent > MOST_SECONDS:
+        if spent > _MOST_SECONDS:
             break
         _check_obs(env, obs, report)
         begin = time.perf_counter()
@@ -204,7 +204,7 @@ def _judge_play(report: EnvReport) -> None:
             "profile the environment's step()",
         )
     low, high = report.reward_range
-    if max(-low, high) > EXTREME_REWARD:
+    if max(-low, high) > _EXTREME_REWARD:
         report.add(
             f"rewards reach {low:g}..{high:g}",
             "scale them with gymnasium.wrappers.TransformReward, or lower --agent.reward-scale",

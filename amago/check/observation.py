@@ -13,11 +13,11 @@ from amago.envs.leaves import walk
 
 Finding = tuple[str, str]
 """What is wrong, and what to do about it."""
-NOT_FINITE: Finding = (
+_NOT_FINITE: Finding = (
     "has NaN or infinite values",
     "find the division or logarithm that makes them; clip its input",
 )
-TOO_LARGE: Finding = (
+_TOO_LARGE: Finding = (
     "has values beyond float32, which networks compute in",
     "scale them down, or take their logarithm",
 )
@@ -59,16 +59,16 @@ def _wrong(part: Any, space: gym.Space[Any]) -> Finding | None:
     # An unbounded Box contains infinity.
     if isinstance(space, gym.spaces.Box) and np.dtype(space.dtype).kind == "f":
         if not np.isfinite(part).all():
-            return NOT_FINITE
+            return _NOT_FINITE
         if np.abs(part).max(initial=0.0) > np.finfo(np.float32).max:
-            return TOO_LARGE
+            return _TOO_LARGE
     return None
 
 
 def _why_outside(part: Any, space: gym.Space[Any]) -> Finding:
     array = np.asarray(part)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        return NOT_FINITE
+        return _NOT_FINITE
     if isinstance(space, gym.spaces.Box) and array.dtype.kind in "biuf":
         if array.shape != space.shape:
             return (

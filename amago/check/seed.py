@@ -14,7 +14,7 @@ from amago.envs.leaves import walk
 from amago.envs.spaces import ActionConverter
 from amago.types import ACTION_MASK
 
-REPLAYED_STEPS = 200
+_REPLAYED_STEPS = 200
 """Steps that are played twice, episode by episode, each with the seed after the last one's."""
 
 
@@ -73,7 +73,7 @@ def _trace(env: Env, seed: int) -> list[bytes]:
     rng = np.random.default_rng(seed)
     obs, _ = env.reset(seed=seed)
     found = [_bytes(env, obs)]
-    for _ in range(REPLAYED_STEPS):
+    for _ in range(_REPLAYED_STEPS):
         obs, reward, terminated, truncated, _ = env.step(random_action(env, obs, rng))
         ends = bytes([bool(terminated), bool(truncated)])
         found.append(_bytes(env, obs) + np.float64(reward).tobytes() + ends)

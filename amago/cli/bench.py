@@ -12,7 +12,7 @@ import tyro
 
 from amago.cli.parsing import parse
 
-WIDTH_OF_LOGS = 160
+_WIDTH_OF_LOGS = 160
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def bench(arguments: Sequence[str]) -> int:
         changes = [record.change(result, before.get(result.key)) for result in results]
         console = Console()
         if not console.is_terminal:
-            console.width = WIDTH_OF_LOGS
+            console.width = _WIDTH_OF_LOGS
         console.print(f"{line['machine']['model']}, {line['threads']} threads, {line['commit']}")
         console.print(result_table(results, changes if options.record else None))
     if history is not None:

@@ -73,7 +73,10 @@ def evaluate(arguments: Sequence[str]) -> int:
     prepare_process(options.threads)
     greedy = options.greedy if options.greedy or options.sampled else None
     loaded = api.load(options.run, which=options.which, greedy=greedy).policy
-    agent, env = loaded.agent, changed(find_source(options.run, options.which).config, options.set)
+    agent, env = (
+        loaded.agent,
+        _changed_env(find_source(options.run, options.which).config, options.set),
+    )
     settings = _play_settings(options, loaded.greedy)
     if options.table is not None:
         return _show_table(agent, env, settings, options)
@@ -151,7 +154,7 @@ def _draw_attention(
     )
 
 
-def changed(config: Config, assignments: Sequence[str]) -> EnvSettings:
+def _changed_env(config: Config, assignments: Sequence[str]) -> EnvSettings:
     """A run's environment with some of its settings replaced."""
     from amago.sweep.jobs import parse_overrides
 

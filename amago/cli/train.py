@@ -15,7 +15,7 @@ from amago.config import Config, literal, override
 from amago.envs.catalogue import preset
 from amago.presets.ablations import ablate
 
-DEFAULT_PRESET = "dark-key-to-door"
+_DEFAULT_PRESET = "dark-key-to-door"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ResumeOptions:
 
 
 def train(arguments: Sequence[str]) -> int:
-    name = DEFAULT_PRESET
+    name = _DEFAULT_PRESET
     if arguments and not arguments[0].startswith("-"):
         name, *arguments = arguments
     options = train_options(name, arguments)

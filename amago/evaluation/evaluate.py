@@ -14,7 +14,7 @@ from amago.evaluation.references import oracle_records
 from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
 from amago.types import Policy, VectorEnv
 
-SCORES = ("return_mean", "success_rate", "length_mean")
+_SCORES = ("return_mean", "success_rate", "length_mean")
 """What is kept of the oracle and of other players, beside their return per tenth."""
 
 
@@ -60,7 +60,7 @@ def evaluate(
     blocks = {name: score["return_per_block"] for name, score in scores.items()}
     result["references"] = {name: values for name, values in blocks.items() if values is not None}
     result["reference_scores"] = {
-        name: {key: score[key] for key in SCORES} for name, score in scores.items()
+        name: {key: score[key] for key in _SCORES} for name, score in scores.items()
     }
     return result
 

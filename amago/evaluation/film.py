@@ -14,8 +14,8 @@ from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, make_lanes, play
 from amago.types import Array, EnvSpec, Policy, Step, Timestep, VectorEnv
 
-FRAMES_PER_SECOND = 12
-MARGIN = 4
+_FRAMES_PER_SECOND = 12
+_MARGIN = 4
 
 
 def check_video(path: Path) -> None:
@@ -39,9 +39,9 @@ def record_video(policy: Policy, env: EnvSettings, settings: PlaySettings, path:
         camera = _Camera(lane)
         play(policy, lane, 1, watchers=[camera])
     path.parent.mkdir(parents=True, exist_ok=True)
-    rate: dict[str, Any] = {"fps": FRAMES_PER_SECOND}
+    rate: dict[str, Any] = {"fps": _FRAMES_PER_SECOND}
     if path.suffix == ".gif":
-        rate = {"duration": 1000 / FRAMES_PER_SECOND, "loop": 0}
+        rate = {"duration": 1000 / _FRAMES_PER_SECOND, "loop": 0}
     iio.imwrite(path, same_size(camera.frames), **rate)
 
 
@@ -61,7 +61,7 @@ class _Camera:
             # The lane was reset in this call and shows its next world: the last picture stays, for
             # a second, with what the last step completed.
             last = captioned(self._picture, instruction_lines(spec, step.final))
-            self.frames.extend([last] * FRAMES_PER_SECOND)
+            self.frames.extend([last] * _FRAMES_PER_SECOND)
 
 
 def instruction_lines(spec: EnvSpec, rows: Timestep) -> list[str]:
@@ -84,12 +84,12 @@ def captioned(frame: Array, lines: list[str]) -> Array:
 
     text = "\n".join(lines)
     _, _, right, bottom = ImageDraw.Draw(Image.new("RGB", (1, 1))).multiline_textbbox(
-        (MARGIN, MARGIN), text
+        (_MARGIN, _MARGIN), text
     )
     height, width = frame.shape[:2]
-    sheet = Image.new("RGB", (max(width, int(right) + MARGIN), height + int(bottom) + MARGIN))
+    sheet = Image.new("RGB", (max(width, int(right) + _MARGIN), height + int(bottom) + _MARGIN))
     sheet.paste(Image.fromarray(frame), (0, 0))
-    ImageDraw.Draw(sheet).multiline_text((MARGIN, height + MARGIN), text, fill="white")
+    ImageDraw.Draw(sheet).multiline_text((_MARGIN, height + _MARGIN), text, fill="white")
     return np.asarray(sheet)
 
 

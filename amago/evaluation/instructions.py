@@ -14,7 +14,7 @@ from amago.evaluation.play import PlaySettings, check_fits, make_lanes, play
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import EnvSpec, Policy
 
-AS_DRAWN = "(as drawn)"
+_AS_DRAWN = "(as drawn)"
 
 
 def success_per_instruction(
@@ -32,7 +32,7 @@ def success_per_instruction(
     rows = []
     for instruction in (*instructions, ""):
         asked = replace(settings, instruction=instruction)
-        row: dict[str, Any] = {"instruction": instruction or AS_DRAWN}
+        row: dict[str, Any] = {"instruction": instruction or _AS_DRAWN}
         for name in ("success", "random"):
             # Each in lanes of its own: what one achieves may change what lanes ask for later.
             with contextlib.closing(make_lanes(env, asked)) as lanes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-MOST_CHARACTERS = 180
+_MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
 
 
@@ -118,6 +118,6 @@ def _folder_name(text: str) -> str:
 
 def _shortened(name: str) -> str:
     """File systems end a name at 255 bytes: a digest keeps what is cut off distinct."""
-    if len(name) <= MOST_CHARACTERS:
+    if len(name) <= _MOST_CHARACTERS:
         return name
-    return f"{name[: MOST_CHARACTERS - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name[: _MOST_CHARACTERS - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

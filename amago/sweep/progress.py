@@ -16,7 +16,7 @@ from rich.table import Table
 from amago.sweep.jobs import Job
 
 State = Literal["queued", "running", "done", "failed"]
-TAIL_BYTES = 1 << 16
+_TAIL_BYTES = 1 << 16
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Progress:
 
     def read(self) -> None:
         """Update from the run folder, which the child writes."""
-        self.epochs = self.epochs or planned_epochs(self.job.run_dir)
+        self.epochs = self.epochs or _planned_epochs(self.job.run_dir)
         path = self.job.run_dir / "metrics.jsonl"
         size = path.stat().st_size if path.is_file() else 0
         if size == self.metrics_size:
@@ -58,7 +58,7 @@ class Progress:
         return (now - self.started) / made if made > 0 else None
 
 
-def planned_epochs(run_dir: Path) -> int | None:
+def _planned_epochs(run_dir: Path) -> int | None:
     """The number of epochs in a run's config.json; None when it is not there yet."""
     try:
         return int(json.loads((run_dir / "config.json").read_text())["config"]["run"]["epochs"])
@@ -70,7 +70,7 @@ def last_row(path: Path) -> dict[str, Any]:
     """The last whole row of a growing JSONL file, found from its end; empty if there is none."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
             lines = file.read().splitlines()
     except OSError:
         return {}
@@ -104,7 +104,7 @@ def seconds_left(jobs: Sequence[Progress], num_parallel: int, now: float) -> flo
     return left / max(1, min(num_parallel, len(running) + queued))
 
 
-def counts(jobs: Sequence[Progress]) -> Mapping[State, int]:
+def _counts(jobs: Sequence[Progress]) -> Mapping[State, int]:
     """How many jobs are in each state."""
     states: tuple[State, ...] = ("queued", "running", "done", "failed")
     return {state: sum(item.state == state for item in jobs) for state in states}
@@ -112,7 +112,7 @@ def counts(jobs: Sequence[Progress]) -> Mapping[State, int]:
 
 def headline(jobs: Sequence[Progress], num_parallel: int, now: float) -> str:
     """One line: states and time to go."""
-    text = ", ".join(f"{number} {state}" for state, number in counts(jobs).items())
+    text = ", ".join(f"{number} {state}" for state, number in _counts(jobs).items())
     left = seconds_left(jobs, num_parallel, now)
     return f"sweep: {text}" + ("" if left is None else f", about {duration(left)} to go")
 

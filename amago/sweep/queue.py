@@ -18,7 +18,7 @@ from rich.markup import escape
 from amago.sweep.jobs import Command, Job, Step, next_step, prepare
 from amago.sweep.progress import Progress
 
-ONE_THREAD = {
+_ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -117,7 +117,7 @@ class Queue:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ONE_THREAD, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **_ONE_THREAD, "PYTHONUNBUFFERED": "1"},
                 # Ctrl-C reaches the sweep alone, which then ends its children in order.
                 start_new_session=True,
                 # A child that outlives a killed sweep keeps the lock, so no second one joins it.

@@ -23,9 +23,9 @@ from amago.sweep.queue import Outcome, Queue
 
 __all__ = ["Job", "Outcome", "parse_overrides", "plan", "record_command", "run_jobs"]
 
-LOCK_NAME = ".sweep.lock"
-LOG_TAIL_LINES = 15
-PLAIN_INTERVAL_SECONDS = 60.0
+_LOCK_NAME = ".sweep.lock"
+_LOG_TAIL_LINES = 15
+_PLAIN_INTERVAL_SECONDS = 60.0
 
 
 def run_jobs(
@@ -75,7 +75,7 @@ def record_command(root: str | Path, arguments: Sequence[str]) -> None:
 def _lock(root: Path) -> Iterator[int]:
     """Hold the root folder for one sweep and the runs that it started."""
     root.mkdir(parents=True, exist_ok=True)
-    handle = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             # flock, not lockf: only this kind of lock is shared with the children.
@@ -128,7 +128,7 @@ def _view(queue: Queue) -> Iterator[Callable[[], None]]:
     def refresh() -> None:
         nonlocal last_said
         now = time.monotonic()
-        if now - last_said >= PLAIN_INTERVAL_SECONDS:
+        if now - last_said >= _PLAIN_INTERVAL_SECONDS:
             last_said = now
             console.print(headline(jobs, queue.num_parallel, now), highlight=False)
 
@@ -156,4 +156,4 @@ def _log_tail(path: Path) -> str:
     if not path.is_file():
         return "(no log)"
     lines = path.read_text(errors="replace").splitlines()
-    return "\n".join(lines[-LOG_TAIL_LINES:])
+    return "\n".join(lines[-_LOG_TAIL_LINES:])

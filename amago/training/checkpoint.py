@@ -20,7 +20,7 @@ from amago.agent.agent import Agent
 from amago.agent.learner import Learner
 from amago.training.files import read_json, sync_path, write_json
 
-FORMAT_VERSION = 1
+_FORMAT_VERSION = 1
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
 
@@ -37,7 +37,7 @@ def save(
     save_file(_optimizer_tensors(learner), temporary / OPTIMIZER)
     for name in (MODEL, OPTIMIZER):
         sync_path(temporary / name)
-    write_json(temporary / STATE, {"version": FORMAT_VERSION, "epoch": epoch, **state})
+    write_json(temporary / STATE, {"version": _FORMAT_VERSION, "epoch": epoch, **state})
     temporary.rename(final)
     sync_path(folder)
     # The latest last: a crash before it makes this epoch anew, best pointer included.
@@ -97,10 +97,10 @@ def load_agent(path: Path, agent: Agent) -> None:
 def load_learner(path: Path, learner: Learner) -> dict[str, Any]:
     """Fill weights and optimiser; return the run's counters."""
     state: dict[str, Any] = read_json(path / STATE)
-    if state["version"] != FORMAT_VERSION:
+    if state["version"] != _FORMAT_VERSION:
         raise ValueError(
             f"{path} has checkpoint format {state['version']}, this amago reads "
-            f"{FORMAT_VERSION}; resume it with the amago that wrote it"
+            f"{_FORMAT_VERSION}; resume it with the amago that wrote it"
         )
     load_agent(path, learner.agent)
     tensors = _load(path / OPTIMIZER, learner.agent.discounts.device)

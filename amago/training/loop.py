@@ -17,7 +17,7 @@ from amago.training.evaluation import evaluate_run
 from amago.training.run import Run
 from amago.training.view import View
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 def train(run: Run, view: View) -> None:
@@ -29,7 +29,7 @@ def train(run: Run, view: View) -> None:
         metrics: dict[str, Any] = {"epoch": epoch}
         offline = run.epoch < run.config.rollout.offline_epochs
         if offline:
-            check_data(run)
+            _check_data(run)
         else:
             view.phase("collecting")
             metrics |= collect_epoch(run)
@@ -73,7 +73,7 @@ def collect_epoch(run: Run) -> dict[str, Any]:
     }
 
 
-def check_data(run: Run) -> None:
+def _check_data(run: Run) -> None:
     """An offline epoch needs something to learn from."""
     if not len(run.store):
         raise ValueError(
@@ -107,7 +107,7 @@ class Clock:
         now = time.perf_counter()
         self.laps[name], self._last = now - self._last, now
 
-    def waits(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
+    def waits(self, name: str, items: Iterable[_Item]) -> Iterator[_Item]:
         """The same items; what their making kept the consumer waiting is one more time."""
         self.laps[name] = 0.0
         before = time.perf_counter()

@@ -19,10 +19,10 @@ def prepare_process(threads: int) -> None:
     """Use this many torch threads (0: torch's choice), and keep freed memory."""
     if threads:
         torch.set_num_threads(threads)
-    keep_freed_memory()
+    _keep_freed_memory()
 
 
-def keep_freed_memory() -> bool:
+def _keep_freed_memory() -> bool:
     """Stop glibc from returning large temporaries to the kernel at every update.
 
     Activations of megabytes are allocated and freed many times per update; mapped anew each

@@ -31,7 +31,7 @@ from amago.training.process import prepare_process
 from amago.training.source import find_source
 from amago.types import EnvSpec, VectorEnv
 
-DEFAULT_STEPS = 1000
+_DEFAULT_STEPS = 1000
 """Steps per lane and epoch for environments without a horizon."""
 
 
@@ -133,7 +133,7 @@ def restore(folder: Path, *, custom: Custom | None = None) -> Run:
     return _assemble(folder, config, header["seed"], custom, latest)
 
 
-def resolve_device(name: str) -> torch.device:
+def _resolve_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -171,10 +171,10 @@ def _build(
     eval_env = make_lanes(config.env, evaluation_settings(config, seed), custom.make_env)
     opened.callback(eval_env.close)
     seed_torch(seed, "weights")
-    agent = Agent(env.spec, config, custom.parts).to(resolve_device(config.run.device))
+    agent = Agent(env.spec, config, custom.parts).to(_resolve_device(config.run.device))
     planned_updates = config.run.epochs * config.run.updates_per_epoch
     learner = Learner(agent, config.agent, config.optim, planned_updates)
-    steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or DEFAULT_STEPS
+    steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or _DEFAULT_STEPS
     epochs = max(config.run.epochs - config.rollout.offline_epochs, 0)
     planned = int(config.exploration.anneal_fraction * epochs * steps_per_epoch)
     exploration = Exploration(

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-COLUMNS = (
+_COLUMNS = (
     ("return", "rollout/return_mean"),
     ("success", "rollout/success_rate"),
     ("eval return", "eval/return_mean"),
@@ -64,7 +64,7 @@ class PlainView:
         self._seen += 1
         left = (self.epochs - metrics["epoch"]) * self._seconds / self._seen
         values = {**metrics, **timing}
-        cells = [f"{label} {_number(values[key])}" for label, key in COLUMNS if key in values]
+        cells = [f"{label} {_number(values[key])}" for label, key in _COLUMNS if key in values]
         head = f"epoch {metrics['epoch']}/{self.epochs}"
         print(" | ".join([head, *cells, f"left {_duration(left)}"]), flush=True)
 
@@ -107,9 +107,9 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         table = Table(expand=True, box=None)
-        for label, _ in COLUMNS:
+        for label, _ in _COLUMNS:
             table.add_column(label, justify="right")
-        cells = [_number(self._values[k]) if k in self._values else "–" for _, k in COLUMNS]
+        cells = [_number(self._values[k]) if k in self._values else "–" for _, k in _COLUMNS]
         table.add_row(*cells)
         return Group(self._progress, table)
 
