@@ -12,7 +12,7 @@ import gymnasium as gym
 
 from amago.agent.agent import Parts
 from amago.agent.policy import AgentPolicy
-from amago.check.forecast import Check, check
+from amago.check.check_env import Check, check
 from amago.config import Config
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import MakeEnv, make_vector, single_env

@@ -142,7 +142,7 @@ def test_every_example_runs(
 def test_the_plain_loop_plays_a_run_that_is_given(tmp_path: Path) -> None:
     config = tiny("dark-key-to-door")
     amago.train(config, 0, tmp_path / "run")
-    returns = _example("plain_loop").play(str(tmp_path / "run"), config.env.kwargs, worlds=2)
+    returns = _example("plain_loop").play(str(tmp_path / "run"), worlds=2)
     assert len(returns) == 2 and all(total >= 0 for total in returns)
 
 

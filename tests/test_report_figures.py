@@ -21,7 +21,7 @@ from amago.report.curves import mean_curve, plot_run, plot_sweep
 from amago.report.panels import shows_adaptation
 from amago.report.relabeling import plot_relabel
 from amago.report.runs import find_runs, read_run
-from amago.report.sweeps import summarise, thin
+from amago.report.sweeps import summarise_sweep, thin
 from amago.report.tables import adaptation_bars, evaluation_table, sweep_rows, sweep_table
 
 
@@ -228,7 +228,7 @@ def test_the_evaluation_table_leaves_out_an_unknown_success_rate() -> None:
 def test_a_summary_writes_its_files_and_prints_the_table(tmp_path: Path) -> None:
     root = _sweep(tmp_path / "sweep")
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    rows = summarise(root, console)
+    rows = summarise_sweep(root, console)
     assert json.loads((root / "summary.json").read_text())["groups"] == rows
     assert "IQM" in console.export_text() and _ink(root / "summary.png") > 0.01
     with (root / "curves.csv").open() as file:

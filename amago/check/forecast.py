@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import torch
 from amago.agent.agent import Agent, action_mask
 from amago.agent.learner import Learner
 from amago.agent.policy import batch_of
-from amago.check.environment import EnvReport, Problem, examine
+from amago.check.environment import EnvReport
 from amago.config import Config, override
 from amago.envs.catalogue import preset
 from amago.envs.in_process import Env, InProcessVector
@@ -25,14 +24,12 @@ from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
 from amago.seeding import seed_torch
 from amago.training.process import forget_peak, peak_bytes
-from amago.types import Array, ObsSpec, Timestep, Trajectory, max_goals
+from amago.types import Array, Timestep, Trajectory, max_goals
 
-TOLERANCE = 1e-4
-"""Largest difference between acting and training states, in float32."""
-DEFAULT_CONTEXT = 128
+_DEFAULT_CONTEXT = 128
 """Suggested for episodes that are longer, or never ended: an update that takes a fraction of a
 second. More context is for those who know that it is needed."""
-TIMED_UPDATES = 3
+_TIMED_UPDATES = 3
 
 
 @dataclass(frozen=True)
@@ -78,91 +75,11 @@ def command(launch: str, settings: dict[str, Any]) -> str:
     return f"amago.train(amago.override(amago.preset('gym'), {changes}), {launch})"
 
 
-@dataclass(frozen=True)
-class Check:
-    """Everything `amago check-env` says."""
-
-    report: EnvReport
-    forecast: Forecast | None
-
-    @property
-    def problems(self) -> list[Problem]:
-        return self.report.problems
-
-    def __str__(self) -> str:
-        rows = describe(self.report) + ([] if self.forecast is None else self.forecast.lines())
-        text = [f"  {name:<12} {value}" for name, value in rows]
-        problems = [f"  {n}. {p.what}\n     → {p.remedy}" for n, p in enumerate(self.problems, 1)]
-        heading = (
-            f"{len(problems)} problem{'s' * (len(problems) != 1)}" if problems else "no problem"
-        )
-        return "\n".join([self.report.name, *text, heading, *problems])
-
-
-def check(
-    make_env: Callable[[], Env],
-    num_steps: int = 1000,
-    seed: int = 0,
-    launch: str = "env=make_env",
-) -> Check:
-    """Examine an environment; where it can be played at all, forecast training on it."""
-    report = examine(make_env, num_steps, seed)
-    if report.spec is None or not report.playable:
-        return Check(report, None)
-    try:
-        forecast = _forecast(make_env, report, seed, launch)
-    except Exception:
-        if not report.problems:
-            raise
-        return Check(report, None)  # the problems found already explain it
-    if forecast is None or math.isnan(forecast.acting_error):
-        if not report.problems:
-            report.add(
-                "values that are not finite came out of the network, though none went in",
-                "scale observations and rewards to at most about a thousand",
-            )
-        return Check(report, None)
-    if forecast.acting_error > TOLERANCE:
-        report.add(
-            f"states while acting differ from those of training by {forecast.acting_error:.2g}",
-            "look for values beyond 1e6 in observations and rewards, and scale them",
-        )
-    return Check(report, forecast)
-
-
-def describe(report: EnvReport) -> list[tuple[str, str]]:
-    """What amago sees, as named lines."""
-    if report.spec is None:
-        return []
-    spec = report.spec
-    rows = [("observation", f"{key}: {_kind(item)}") for key, item in spec.obs.items()]
-    sizes = f" {list(spec.action.sizes)}" if spec.action.sizes else f" {spec.action.size}"
-    low, high = report.reward_range
-    length = "none ended" if report.mean_length is None else f"mean {report.mean_length:.4g} steps"
-    return [
-        *rows,
-        ("action", spec.action.kind.replace("_", "-") + sizes),
-        ("horizon", "unknown" if spec.horizon is None else f"{spec.horizon} steps"),
-        ("episodes", f"{report.episodes} in {report.steps} random steps, {length}"),
-        ("ends", f"{report.terminated} terminated (no future), {report.truncated} truncated "
-                 "(bootstraps); amago resets"),
-        ("reward", f"{low:g}..{high:g} in random play"),
-        ("success", "reported in info" if report.reports_success else "not reported in info"),
-        ("step", f"{1e6 * report.step_seconds:,.0f} µs"),
-    ]  # fmt: skip
-
-
-def _kind(item: ObsSpec) -> str:
-    shape = "×".join(map(str, item.shape)) or "one"
-    extra = f" of {item.size}" if item.kind == "category" else ""
-    return f"{shape} {item.kind}{extra} ({item.dtype})"
-
-
 def suggest(report: EnvReport) -> dict[str, Any]:
     """Values for the gym preset that fit the environment."""
     assert report.spec is not None
     horizon = report.spec.horizon or report.longest
-    context = min(max(horizon, 1), DEFAULT_CONTEXT) if report.episodes else DEFAULT_CONTEXT
+    context = min(max(horizon, 1), _DEFAULT_CONTEXT) if report.episodes else _DEFAULT_CONTEXT
     settings: dict[str, Any] = {"replay.context_length": context}
     largest = max(abs(value) for value in report.reward_range)
     if largest > 0:
@@ -175,10 +92,10 @@ def suggest(report: EnvReport) -> dict[str, Any]:
     return settings
 
 
-def _forecast(
+def forecast(
     make_env: Callable[[], Env], report: EnvReport, seed: int, launch: str
 ) -> Forecast | None:
-    """None where an update was skipped because something was not finite."""
+    """Act and update with the suggested settings; None where an update was not finite."""
     settings = suggest(report)
     config = override(preset("gym"), {k: v for k, v in settings.items() if "env." not in k})
     context = settings["replay.context_length"]
@@ -280,9 +197,9 @@ def _time_updates(learner: Learner, config: Config, window: Trajectory, seed: in
     batch = collate([window] * size, [0] * size, max_goals(learner.agent.spec))
     learner.step(batch)
     begin = time.perf_counter()
-    for _ in range(TIMED_UPDATES):
+    for _ in range(_TIMED_UPDATES):
         learner.step(batch)
-    return (time.perf_counter() - begin) / TIMED_UPDATES
+    return (time.perf_counter() - begin) / _TIMED_UPDATES
 
 
 def _size(count: float) -> str:

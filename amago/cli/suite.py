@@ -50,7 +50,7 @@ def suite(arguments: Sequence[str]) -> int:
     from amago.envs.settings import EnvSettings
     from amago.report.claims.export import export
     from amago.report.suites import report_suite
-    from amago.report.sweeps import summarise
+    from amago.report.sweeps import summarise_sweep
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 
@@ -68,7 +68,7 @@ def suite(arguments: Sequence[str]) -> int:
     record_command(options.root, ["amago", "suite", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root)
     if outcome.exit_code == 0 or outcome.done:
-        summarise(options.root, Console(quiet=True))
+        summarise_sweep(options.root, Console(quiet=True))
         report_suite(options.root)
         if options.export is not None:
             export(options.root, options.export)

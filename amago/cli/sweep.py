@@ -35,7 +35,7 @@ class SweepOptions:
 def sweep(arguments: Sequence[str]) -> int:
     options = parse(SweepOptions, gathered("--set", arguments), "amago sweep")
     from amago.report.claims.export import export
-    from amago.report.sweeps import summarise
+    from amago.report.sweeps import summarise_sweep
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 
@@ -46,7 +46,7 @@ def sweep(arguments: Sequence[str]) -> int:
     record_command(options.root, ["amago", "sweep", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root)
     if outcome.exit_code == 0 or outcome.done:
-        summarise(options.root)
+        summarise_sweep(options.root)
         if options.export is not None:
             export(options.root, options.export)
     return int(outcome.exit_code)

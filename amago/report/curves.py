@@ -12,7 +12,7 @@ import numpy as np
 
 from amago.report import panels
 from amago.report.panels import PALETTE, Floats
-from amago.report.runs import Run, label
+from amago.report.runs import RunRecord, label
 
 # Only the functions that draw import matplotlib, which is slow to load.
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ MOST_ROWS = 8
 SUCCESS = "eval/success_rate"
 
 Curve = tuple[Floats, Floats]
-Groups = Mapping[str, Sequence[Run]]
-Panel = Callable[["Axes", Run], None]
+Groups = Mapping[str, Sequence[RunRecord]]
+Panel = Callable[["Axes", RunRecord], None]
 Style = Mapping[str, Any]
 Styles = Mapping[str, Style]
 SweepPanel = Callable[["Axes", str, Groups, Styles], None]
 References = Mapping[str, Sequence[float]]
 
 
-def plot_run(run: Run, path: str | Path, references: References | None = None) -> None:
+def plot_run(run: RunRecord, path: str | Path, references: References | None = None) -> None:
     """`curves.png` of one run; references (return per tenth) default to those of result.json."""
     chosen = _panels(run, references or tenths_of_others([run]))
     columns = 2 if len(chosen) == 4 else min(3, len(chosen))
@@ -95,7 +95,7 @@ def draw_arm(axes: Axes, curves: Sequence[Curve], name: str, style: Style) -> No
     axes.plot(*mean_curve(curves), linewidth=2.4, label=name, **style)
 
 
-def last_tenths(run: Run) -> Curve:
+def last_tenths(run: RunRecord) -> Curve:
     """The adaptation curve at the end of a run."""
     found = panels.adaptation(run)
     blocks = found[-1][1] if found else np.zeros(0)
@@ -111,7 +111,7 @@ def mean_curve(curves: Sequence[Curve]) -> Curve:
     return grid, np.mean([np.interp(grid, steps, values) for steps, values in curves], axis=0)
 
 
-def _panels(run: Run, references: References) -> list[Panel]:
+def _panels(run: RunRecord, references: References) -> list[Panel]:
     """What there is to draw of a run, the most telling first."""
     chosen: list[Panel] = [panels.draw_return]
     if panels.keys(run, SUCCESS) or panels.keys(run, "rollout/success"):
@@ -126,13 +126,13 @@ def _panels(run: Run, references: References) -> list[Panel]:
     return chosen + [draw for prefix, draw in details if panels.keys(run, prefix)]
 
 
-def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[Run]]]:
+def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[RunRecord]]]:
     """Groups by preset, or by environment where a preset plays several: each has a row of its own,
     since the returns of two tasks share no scale. A whole suite has a bar chart instead."""
     envs: dict[str, set[str]] = {}
     for runs in groups.values():
         envs.setdefault(runs[0].preset, set()).add(_env_id(runs[0]))
-    found: dict[str, dict[str, Sequence[Run]]] = {}
+    found: dict[str, dict[str, Sequence[RunRecord]]] = {}
     for group, runs in groups.items():
         preset = runs[0].preset
         several = 1 < len(envs[preset]) <= MOST_ROWS
@@ -141,7 +141,7 @@ def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[Run]]]:
     return found
 
 
-def _env_id(run: Run) -> str:
+def _env_id(run: RunRecord) -> str:
     return str((run.config.get("env") or {}).get("id", ""))
 
 
@@ -177,13 +177,15 @@ def _draw_adaptations(axes: Axes, preset: str, groups: Groups, styles: Styles) -
     panels.label_tenths(axes, f"{preset}: adaptation, last evaluation")
 
 
-def _draw_groups(axes: Axes, groups: Groups, curve: Callable[[Run], Curve], styles: Styles) -> None:
+def _draw_groups(
+    axes: Axes, groups: Groups, curve: Callable[[RunRecord], Curve], styles: Styles
+) -> None:
     for group, runs in groups.items():
         name = f"{label(group)} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
         draw_arm(axes, [curve(run) for run in runs], name, styles[group])
 
 
-def tenths_of_others(runs: Sequence[Run]) -> References:
+def tenths_of_others(runs: Sequence[RunRecord]) -> References:
     """What others earn per tenth, averaged over runs; none when their worlds differ."""
     given = _given(runs, "references")
     shared = [name for name in given[0] if all(lines.get(name) for lines in given)] if given else []
@@ -201,7 +203,7 @@ def _scores(groups: Groups, score: str) -> Mapping[str, float]:
     return {name: float(np.mean(found)) for name, found in values.items()}
 
 
-def _given(runs: Sequence[Run], name: str) -> list[Any]:
+def _given(runs: Sequence[RunRecord], name: str) -> list[Any]:
     """One entry of the results of all complete runs.
 
     None when their environments differ and do not say the same of the same seeds; settings such

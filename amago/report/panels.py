@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amago.report.runs import Run
+from amago.report.runs import RunRecord
 
 # matplotlib takes half a second to import: only the functions that draw may import it.
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TRAINING_SUCCESS = ("rollout/success_rate", "rollout/success")
 REFERENCE_STYLES = {"oracle": ("#000000", "--"), "random": ("#777777", ":")}
 
 
-def draw_return(axes: Axes, run: Run) -> None:
+def draw_return(axes: Axes, run: RunRecord) -> None:
     """Return of training and of the evaluations."""
     draw_training(axes, run, TRAINING_RETURN)
     steps, values = series(run, "eval/return_mean")
@@ -41,13 +41,13 @@ def draw_return(axes: Axes, run: Run) -> None:
     label_steps(axes, "Return", "return per rollout")
 
 
-def draw_training(axes: Axes, run: Run, names: Sequence[str]) -> None:
+def draw_training(axes: Axes, run: RunRecord, names: Sequence[str]) -> None:
     """The noisy curve of the exploring policy, behind that of the evaluations."""
     for key in [name for name in names if len(series(run, name)[0])][:1]:
         axes.plot(*series(run, key), color=FAINT, linewidth=1.0, label="training")
 
 
-def draw_success(axes: Axes, run: Run) -> None:
+def draw_success(axes: Axes, run: RunRecord) -> None:
     """Share of successful rollouts in training and in the evaluations."""
     draw_training(axes, run, TRAINING_SUCCESS)
     axes.plot(*series(run, "eval/success_rate"), color=PALETTE[2], marker="o", markersize=3,
@@ -56,7 +56,7 @@ def draw_success(axes: Axes, run: Run) -> None:
     label_steps(axes, "Success", "share of rollouts")
 
 
-def draw_adaptation(axes: Axes, run: Run, references: Mapping[str, Sequence[float]]) -> None:
+def draw_adaptation(axes: Axes, run: RunRecord, references: Mapping[str, Sequence[float]]) -> None:
     """Return per tenth of the horizon, before and after training."""
     curves = adaptation(run)
     styles: list[dict[str, Any]] = [
@@ -69,7 +69,7 @@ def draw_adaptation(axes: Axes, run: Run, references: Mapping[str, Sequence[floa
     label_tenths(axes, "Adaptation within a rollout")
 
 
-def draw_losses(axes: Axes, run: Run) -> None:
+def draw_losses(axes: Axes, run: RunRecord) -> None:
     """All terms of the loss."""
     curves = {key.removeprefix("loss/"): series(run, key) for key in keys(run, "loss/")}
     for (name, (steps, values)), color in zip(curves.items(), cycle(PALETTE), strict=False):
@@ -82,13 +82,13 @@ def draw_losses(axes: Axes, run: Run) -> None:
     label_steps(axes, "Losses", "loss (symmetric log scale)")
 
 
-def draw_entropy(axes: Axes, run: Run) -> None:
+def draw_entropy(axes: Axes, run: RunRecord) -> None:
     """How undecided the policy is."""
     axes.plot(*series(run, "policy/entropy"), color=PALETTE[3])
     label_steps(axes, "Policy entropy", "entropy (nats)")
 
 
-def draw_values(axes: Axes, run: Run) -> None:
+def draw_values(axes: Axes, run: RunRecord) -> None:
     """What the critics expect at a few discounts."""
     names = sorted(keys(run, "value/q"), key=discount)
     # Runs learn up to 20 discounts: the shortest, the middle and the longest tell the story.
@@ -113,14 +113,14 @@ def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
         axes.axhline(level, color=color, linestyle=style, linewidth=1.5, label=name)
 
 
-def series(run: Run, key: str) -> tuple[Floats, Floats]:
+def series(run: RunRecord, key: str) -> tuple[Floats, Floats]:
     """Environment steps and values of one metric, where it was logged."""
     rows = [row for row in run.metrics if row.get(key) is not None]
     steps = np.array([row["env_steps"] for row in rows], np.float64)
     return steps, np.array([row[key] for row in rows], np.float64)
 
 
-def keys(run: Run, prefix: str) -> list[str]:
+def keys(run: RunRecord, prefix: str) -> list[str]:
     """The metrics whose path begins with a prefix, in the order in which they were logged."""
     items = (item for row in run.metrics for item in row.items())
     return list(
@@ -136,7 +136,7 @@ def discount(key: str) -> float:
         return 0.0
 
 
-def adaptation(run: Run) -> list[tuple[str, Floats]]:
+def adaptation(run: RunRecord) -> list[tuple[str, Floats]]:
     """Return per tenth of the horizon: of the first evaluation, where known, and of the last."""
     found = [
         (f"evaluation at epoch {row['epoch']}", row["eval/return_per_block"])
@@ -207,7 +207,7 @@ def legend_under(axes: Axes) -> None:
                     ncols=min(4, len(names)))  # fmt: skip
 
 
-def shows_adaptation(run: Run, references: Mapping[str, Sequence[float]]) -> bool:
+def shows_adaptation(run: RunRecord, references: Mapping[str, Sequence[float]]) -> bool:
     """Whether the tenths of a rollout say how well the agent adapts.
 
     They do where a rollout has several trials, or where the oracle earns in every tenth;

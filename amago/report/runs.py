@@ -14,7 +14,7 @@ EVALUATIONS = "evals.csv"
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """What a run folder says about itself; `result` is None until the run is complete."""
 
     name: str
@@ -42,7 +42,7 @@ class Run:
         return float(sum(row.get("seconds", 0.0) for row in self.timing))
 
 
-def read_run(path: str | Path) -> Run:
+def read_run(path: str | Path) -> RunRecord:
     """One run folder, finished or still growing."""
     folder = Path(path)
     if not (folder / "config.json").is_file():
@@ -58,7 +58,7 @@ def read_run(path: str | Path) -> Run:
             f"missing: {', '.join(missing)}; the file was not written by `amago train`"
         )
     result = folder / "result.json"
-    return Run(
+    return RunRecord(
         name=folder.resolve().name,
         path=folder,
         preset=str(header["preset"]),
@@ -111,7 +111,7 @@ def _from_cell(key: str, cell: str) -> Any:
     return numbers if key.endswith("_per_block") else numbers[0]
 
 
-def find_runs(root: str | Path) -> dict[str, list[Run]]:
+def find_runs(root: str | Path) -> dict[str, list[RunRecord]]:
     """The runs of a sweep by group, the name of the folder around the seeds."""
     folders = [config.parent for config in sorted(Path(root).glob("*/seed-*/config.json"))]
     if not folders:
@@ -119,7 +119,7 @@ def find_runs(root: str | Path) -> dict[str, list[Run]]:
             f"expected run folders {Path(root)}/GROUP/seed-N, found none; "
             "give the root folder of an `amago sweep`"
         )
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[RunRecord]] = {}
     for folder in folders:
         groups.setdefault(folder.parent.name, []).append(read_run(folder))
     return {group: sorted(runs, key=lambda run: run.seed) for group, runs in groups.items()}

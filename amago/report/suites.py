@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from amago.report.panels import PALETTE
-from amago.report.runs import Row, Run, find_runs, label
+from amago.report.runs import Row, RunRecord, find_runs, label
 from amago.report.statistics import interquartile_mean, stratified_bootstrap_interval
 from amago.report.sweeps import write_csv
 from amago.report.tables import number, sweep_rows
@@ -29,7 +29,7 @@ def normalised(value: float) -> float:
     return (value - low) / (high - low)
 
 
-def suite_rows(groups: Mapping[str, Sequence[Run]]) -> list[Row]:
+def suite_rows(groups: Mapping[str, Sequence[RunRecord]]) -> list[Row]:
     """One row per arm and environment. An arm is all runs that differ in it and in seed alone."""
     rows: list[Row] = []
     for summary in sweep_rows(groups):

@@ -18,7 +18,7 @@ CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
 MOST_EVALUATIONS = 200
 
 
-def summarise(root: str | Path, console: Console | None = None) -> list[Row]:
+def summarise_sweep(root: str | Path, console: Console | None = None) -> list[Row]:
     """Write summary.json, .csv and .png and curves.csv into a sweep's folder, print the table."""
     folder = Path(root)
     groups = find_runs(folder)

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from amago.report.runs import Row, Run, label
+from amago.report.runs import Row, RunRecord, label
 from amago.report.statistics import (
     bootstrap_interval,
     final_window_mean,
@@ -86,25 +86,25 @@ def adaptation_bars(
             goal = reference[index]
             mark = round((goal - low) * cells_per_unit)
             bar = _paint(bar, range(mark, mark + 1), "│", "yellow")
-            compared = [number(goal), _share(value, goal)]
+            compared = [number(goal), share(value, goal)]
         table.add_row(str(index + 1), bar, number(value), *compared)
     if reference is not None:
         earned, best = sum(return_per_block), sum(reference)
-        table.add_row("all", "", number(earned), number(best), _share(earned, best))
+        table.add_row("all", "", number(earned), number(best), share(earned, best))
     return table
 
 
-def _share(value: float, best: float) -> str:
+def share(value: float, best: float) -> str:
     """In per cent; none where a slow player earns in one tenth what the oracle had before it."""
     return f"{100 * value / best:.0f}%" if best > 0 and value <= best * (1 + 1e-9) else "–"
 
 
-def sweep_rows(groups: Mapping[str, Sequence[Run]]) -> list[Row]:
+def sweep_rows(groups: Mapping[str, Sequence[RunRecord]]) -> list[Row]:
     """One plain row per group; None where a number is not known yet."""
     return [_sweep_row(group, runs) for group, runs in groups.items()]
 
 
-def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
+def sweep_table(groups: Mapping[str, Sequence[RunRecord]]) -> Table:
     """The scores of a sweep over seeds, one line per group."""
     rows = sweep_rows(groups)
     table = Table(
@@ -148,7 +148,7 @@ def sweep_table(groups: Mapping[str, Sequence[Run]]) -> Table:
     return table
 
 
-def _sweep_row(group: str, runs: Sequence[Run]) -> Row:
+def _sweep_row(group: str, runs: Sequence[RunRecord]) -> Row:
     curves = [[float(row["eval/return_mean"]) for row in run.evaluations] for run in runs]
     windows = [final_window_mean(curve) if curve else None for curve in curves]
     scores = [score for score in windows if score is not None]
@@ -181,7 +181,7 @@ def _sweep_row(group: str, runs: Sequence[Run]) -> Row:
     }
 
 
-def _success_window(run: Run) -> float | None:
+def _success_window(run: RunRecord) -> float | None:
     rates = [row.get("eval/success_rate") for row in run.evaluations]
     known = [float(rate) for rate in rates if rate is not None]
     return final_window_mean(known) if known else None
@@ -193,7 +193,7 @@ def _bounds(scores: Sequence[float | None]) -> tuple[float | None, float | None]
     return bootstrap_interval(known) if len(known) > 1 else (None, None)
 
 
-def _minutes(runs: Sequence[Run]) -> float | None:
+def _minutes(runs: Sequence[RunRecord]) -> float | None:
     """Mean wall time: of the complete runs alone, once there are any."""
     counted = [run for run in runs if run.result is not None] or runs
     seconds = _mean([run.seconds for run in counted])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from amago.report.runs import Run, read_run
+from amago.report.runs import RunRecord, read_run
 
 CLAIM_FILE = "claim.toml"
 
@@ -41,7 +41,7 @@ class Arm:
     name: str
     folder: str
     task: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunRecord, ...]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def find_claims(root: str | Path) -> list[Claim]:
     return [read_claim(path.parent) for path in found]
 
 
-def repeatable(run: Run) -> bool:
+def repeatable(run: RunRecord) -> bool:
     """Whether a commit says exactly which code made the run."""
     return run.git_commit is not None and not run.git_commit.endswith("-dirty")
 

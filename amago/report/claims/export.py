@@ -9,7 +9,7 @@ from pathlib import Path
 
 from amago.report.claims.claim import CLAIM_FILE, read_claim
 from amago.report.claims.pages import write_claim
-from amago.report.runs import EVALUATIONS, Run, find_runs, label
+from amago.report.runs import EVALUATIONS, RunRecord, find_runs, label
 from amago.report.sweeps import thin, write_csv
 
 EVALUATION_COLUMNS = (
@@ -43,7 +43,7 @@ def export(root: str | Path, claim: str | Path, command: str | None = None) -> P
     return target
 
 
-def _copy_run(run: Run, target: Path) -> None:
+def _copy_run(run: RunRecord, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(run.path / "config.json", target / "config.json")
     if run.result is not None:
@@ -51,7 +51,9 @@ def _copy_run(run: Run, target: Path) -> None:
     write_csv(target / EVALUATIONS, EVALUATION_COLUMNS, thin(run.evaluations))
 
 
-def _write_claim_file(target: Path, groups: Mapping[str, Sequence[Run]], command: str) -> None:
+def _write_claim_file(
+    target: Path, groups: Mapping[str, Sequence[RunRecord]], command: str
+) -> None:
     path = target / CLAIM_FILE
     written = path.read_text(encoding="utf-8") if path.is_file() else _draft(groups, command)
     several = len({runs[0].preset for runs in groups.values()}) > 1
@@ -63,7 +65,7 @@ def _write_claim_file(target: Path, groups: Mapping[str, Sequence[Run]], command
     path.write_text(written, encoding="utf-8")
 
 
-def _draft(groups: Mapping[str, Sequence[Run]], command: str) -> str:
+def _draft(groups: Mapping[str, Sequence[RunRecord]], command: str) -> str:
     rates = [
         row.get("eval/success_rate") for runs in groups.values() for row in runs[0].evaluations
     ]

@@ -19,7 +19,7 @@ from amago.report.curves import (
     new_figure,
     tenths_of_others,
 )
-from amago.report.runs import Run
+from amago.report.runs import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ def _save_small(figure: Figure, path: str | Path) -> None:
 
 
 def _draw_arms(
-    axes: Axes, arms: Sequence[Arm], curve: Callable[[Run], Curve], styles: Styles
+    axes: Axes, arms: Sequence[Arm], curve: Callable[[RunRecord], Curve], styles: Styles
 ) -> None:
     for arm in arms:
         draw_arm(axes, [curve(run) for run in arm.runs], arm.name, styles[arm.name])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from amago.report.claims.claim import Arm, Metric
-from amago.report.runs import Run
+from amago.report.runs import RunRecord
 from amago.report.statistics import final_window_mean, maximum
 
 
@@ -45,7 +45,7 @@ def mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _reference(run: Run, metric: Metric, name: str) -> float | None:
+def _reference(run: RunRecord, metric: Metric, name: str) -> float | None:
     result = run.result or {}
     scores = (result.get("reference_scores") or {}).get(name)
     if scores is not None:

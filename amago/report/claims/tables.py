@@ -9,8 +9,8 @@ from pathlib import Path
 
 from amago.report.claims.claim import Arm, Claim, Metric, repeatable
 from amago.report.claims.scores import arm_scores, mean, reference_score
-from amago.report.runs import Run
-from amago.report.tables import number
+from amago.report.runs import RunRecord
+from amago.report.tables import number, share
 
 WIDTH = 100
 MARK = "†"
@@ -96,7 +96,7 @@ def _arm_row(claim: Claim, arm: Arm) -> list[str]:
 
 
 def _seeds(
-    values: Sequence[float | None], runs: Sequence[Run], metric: Metric, strong: bool = False
+    values: Sequence[float | None], runs: Sequence[RunRecord], metric: Metric, strong: bool = False
 ) -> str:
     """The mean, then every seed; a single seed is its own mean."""
     each = [
@@ -110,7 +110,7 @@ def _seeds(
     return f"{average} ({' '.join(each)})"
 
 
-def _minutes(runs: Sequence[Run]) -> str:
+def _minutes(runs: Sequence[RunRecord]) -> str:
     minutes = sorted(run.seconds / 60 for run in runs if run.seconds is not None)
     if not minutes:
         return "–"
@@ -118,13 +118,13 @@ def _minutes(runs: Sequence[Run]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _share_of_oracle(run: Run) -> str:
+def _share_of_oracle(run: RunRecord) -> str:
     result = run.result or {}
     earned, best = result.get("return_per_block"), (result.get("references") or {}).get("oracle")
     if not earned or not best:
         return "–"
-    first, last = (round(100 * earned[tenth] / best[tenth]) for tenth in (0, -1))
-    return f"{last}% ({first}%)"
+    first, last = (share(earned[tenth], best[tenth]) for tenth in (0, -1))
+    return f"{last} ({first})"
 
 
 def _with_oracle(arms: Iterable[Arm]) -> bool:
@@ -154,14 +154,14 @@ def _commits(task: str, arms: Sequence[Arm]) -> list[tuple[str, str]]:
     return [(prefix + arm.name, commits) for arm, commits in zip(arms, each, strict=True)]
 
 
-def _short(run: Run) -> str:
+def _short(run: RunRecord) -> str:
     if run.git_commit is None:
         return f"unknown{MARK}"
     commit = run.git_commit.removesuffix("-dirty")[:7]
     return f"`{commit}`" + ("" if repeatable(run) else MARK)
 
 
-def _first_runs(claim: Claim) -> tuple[Run, ...]:
+def _first_runs(claim: Claim) -> tuple[RunRecord, ...]:
     return claim.arms[0].runs if claim.arms else ()
 
 
