@@ -25,7 +25,7 @@ def padded(batch: Batch) -> Padded:
     """A batch with zeros after the end of short sequences."""
 
     def pad(rows: Tensor) -> Tensor:
-        sequences = torch.split(rows, list(batch.lengths))
+        sequences = list(torch.split(rows, list(batch.lengths)))
         return nn.utils.rnn.pad_sequence(sequences, batch_first=True)
 
     names = ("prev_action", "prev_reward", "time", "first", "terminal")
