@@ -256,10 +256,12 @@ class VectorEnv(Protocol):
     def reset(self) -> Timestep:
         """Begin a new rollout in every lane."""
 
-    def step(self, action: Array) -> Step:
+    def step(self, action: Array, idle: Array | None = None) -> Step:
         """Advance every lane by one agent action (see ActionSpec).
 
-        A lane whose row was `last` begins its next rollout instead; its action is ignored.
+        A lane whose row was `last` begins its next rollout instead; its action is ignored. Lanes
+        that are `idle`, [N] bool, rest until the next reset: their actions are ignored and their
+        rows mean nothing. Whoever marks a lane as idle keeps it so until then.
         """
 
     def render(self) -> Array:
@@ -275,3 +277,6 @@ class Policy(Protocol):
 
     def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
         """Agent actions for every lane, and the memory after this step."""
+
+    def select(self, state: Any, lanes: Array) -> Any:
+        """The memory of some of its lanes, by index: from now on it acts for these alone."""

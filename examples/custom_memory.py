@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -36,6 +37,9 @@ class PeakMemory(Memory):
 
     def initial_state(self, num_lanes: int) -> Tensor:
         return torch.zeros(num_lanes, 64, device=self.features.weight.device)
+
+    def select(self, state: Tensor, lanes: np.ndarray) -> Tensor:
+        return state[lanes]  # of the lanes whose rollouts go on
 
     def step(self, x: Tensor, time: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         now = self.features(x)

@@ -230,6 +230,22 @@ def test_single_environments_play_the_worlds_of_the_native_lanes(task_id):
         rows = [vector.step(action).rows for vector in (native, single)]
 
 
+@pytest.mark.parametrize("task_id", TASKS)
+def test_native_lanes_go_on_as_before_beside_idle_ones(task_id):
+    everyone, some = (make_vector(EnvSettings(id=task_id), seed=2, num_lanes=3) for _ in range(2))
+    everyone.reset(), some.reset()
+    space = gym.make(task_id).action_space
+    space.seed(0)
+    idle = np.array([False, True, False])
+    for _ in range(2 * everyone.spec.horizon):  # idle lanes are past their ends by then
+        action = np.stack([space.sample() for _ in range(3)])
+        a, b = (v.step(action, m).rows.select(~idle) for v, m in ((everyone, None), (some, idle)))
+        assert all(np.array_equal(a.obs[key], b.obs[key]) for key in a.obs)
+        for name in ("prev_reward", "first", "terminal", "time", "world_seed"):
+            assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert some.episodes[1] == 1 < some.episodes[0] == everyone.episodes[0]
+
+
 @pytest.mark.parametrize(
     ("task_id", "action", "shape"),
     [

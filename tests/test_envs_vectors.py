@@ -19,6 +19,7 @@ from counting_env import (
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from amago.envs.joint import JointVector
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.vector import (
@@ -28,6 +29,7 @@ from amago.envs.vector import (
     WorkerVector,
     world_seed,
 )
+from amago.types import Timestep
 
 SEED, LANES, CALLS = 11, 5, 60
 ACTIONS = np.random.default_rng(0).integers(0, NUM_ACTIONS, (CALLS, LANES))
@@ -103,6 +105,43 @@ def test_a_gymnasium_vector_counts_the_rollouts_that_it_begins(mode):
     lanes, _ = streams(vector, ACTIONS)
     begun = [sum(row.time == 0 for row in rows) for rows in lanes]
     assert vector.episodes.tolist() == begun
+
+
+def joint() -> JointVector:
+    parts = [in_process(0, 2), in_process(2, LANES - 2)]
+    return JointVector(parts, (1.0, 1.0), parts[0].spec)
+
+
+@pytest.mark.parametrize(
+    "make", [in_process, native, joint, partial(WorkerVector, in_process, LANES, 3)]
+)
+def test_idle_lanes_rest_until_the_next_reset_and_the_others_go_on_as_before(make):
+    everyone, some = make(), make()
+    rows = [everyone.reset(), some.reset()]
+    idle, begun = np.zeros(LANES, np.bool_), some.episodes.copy()
+    for call, action in enumerate(ACTIONS):
+        if call in (20, 31):
+            idle[[3 if call == 20 else 0]] = True
+            begun = np.where(idle, np.maximum(begun * idle, some.episodes), 0)
+        steps = everyone.step(action), some.step(action, idle)
+        rows = [step.rows.select(~idle) for step in steps]
+        assert_same_rows(*rows)
+        assert not np.isin(steps[1].final_lanes, np.flatnonzero(idle)).any()
+        awake = np.flatnonzero(~idle[steps[0].final_lanes])
+        if len(awake):
+            assert_same_rows(steps[0].final.select(awake), steps[1].final)
+        assert not steps[1].rows.last[idle].any()
+    assert (some.episodes == np.where(idle, begun, everyone.episodes)).all()
+    again = some.reset()
+    assert (again.time == 0).all() and again.obs["observation"][3].tolist() == [3, begun[3], 0]
+    for vector in (everyone, some):
+        vector.close()
+
+
+def assert_same_rows(a: Timestep, b: Timestep) -> None:
+    for name in ("time", "prev_action", "prev_reward", "first", "terminal", "last", "world_seed"):
+        assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert np.array_equal(a.obs["observation"], b.obs["observation"])
 
 
 @pytest.mark.parametrize("make", [in_process, partial(WorkerVector, in_process, LANES, 2)])

@@ -102,6 +102,23 @@ def test_a_used_state_acts_like_a_fresh_one_once_every_lane_has_reset(name):
         torch.testing.assert_close(act(memory, x, time, state), act(memory, x, time))
 
 
+@pytest.mark.parametrize("context_length", [5, HORIZON])
+@pytest.mark.parametrize("name", MEMORIES)
+def test_lanes_that_drop_out_change_nothing_for_the_others(name, context_length):
+    memory = make_memory(name, torch.float64, context_length)
+    _, x, time = episodes_to_lanes(RESETS, torch.float64)
+    want = act(memory, x, time)
+    state, lanes = memory.initial_state(len(RESETS)), np.arange(len(RESETS))
+    for step in range(len(x)):
+        if step in (6, 15):
+            kept = np.array([0, 2, 3] if step == 6 else [1, 2])
+            lanes, state = lanes[kept], memory.select(state, kept)
+        with torch.no_grad():
+            got, state = memory.step(x[step, lanes], time[step, lanes], state)
+        torch.testing.assert_close(got, want[step, lanes])
+    assert lanes.tolist() == [2, 3]
+
+
 @pytest.mark.parametrize("name", [n for n in MEMORIES if n != "feedforward"])
 def test_states_remember_earlier_rows_and_never_see_later_ones(name):
     memory = make_memory(name, torch.float64)

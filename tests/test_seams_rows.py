@@ -71,14 +71,21 @@ CASES = {
 class Scripted:
     """A policy that wants action 0 always, so that other actions are exploration's."""
 
-    calls = 0
+    calls = acted = 0
+    """How often it was asked, and for how many lanes in all."""
 
     def initial_state(self, num_lanes):
-        return None
+        return np.arange(num_lanes)
 
     def act(self, timestep, state):
+        # The environment's first number is the lane.
+        assert (timestep.obs["observation"][:, 0] == state).all()
         self.calls += 1
-        return np.zeros(len(timestep), np.int64), None
+        self.acted += len(timestep)
+        return np.zeros(len(timestep), np.int64), state
+
+    def select(self, state, lanes):
+        return state[lanes]
 
 
 class Recording:
@@ -90,9 +97,9 @@ class Recording:
     def __getattr__(self, name):
         return getattr(self._env, name)
 
-    def step(self, action):
+    def step(self, action, idle=None):
         self.actions.append(np.array(action))
-        return self._env.step(action)
+        return self._env.step(action, idle)
 
 
 def noise(env, seed=0):
@@ -220,11 +227,38 @@ def test_a_second_collection_goes_on_with_new_worlds_and_loses_none_of_the_first
     store.close()
 
 
-def test_exploration_is_annealed_over_recorded_steps_alone():
-    env, sunk = in_process(), []
+@pytest.mark.parametrize("name", CASES)
+def test_exploration_is_annealed_over_recorded_steps_alone(name):
+    env, sunk = CASES[name].make(), []
     exploration, policy = noise(env), Scripted()
     _, recorded = collect(env, policy, exploration, 9, sunk.extend)
-    assert exploration.steps == recorded / LANES < policy.calls
+    assert exploration.steps == recorded < LANES * policy.calls
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_only_lanes_whose_rollouts_go_on_are_acted_for(name):
+    env, sunk = CASES[name].make(), []
+    policy = Scripted()
+    _, recorded = collect(env, policy, noise(env), 9, sunk.extend)
+    resets = sum(n for n in env.episodes) - LANES if CASES[name].skips_a_call else 0
+    assert recorded <= policy.acted <= recorded + resets
+
+
+def test_lanes_that_wait_are_not_stepped_and_enter_no_new_worlds():
+    steps = dict.fromkeys(range(LANES), 0)
+
+    class Counted(CountingEnv):
+        def step(self, action):
+            steps[self.place[0]] += 1
+            return super().step(action)
+
+    env, sunk = InProcessVector(partial(Counted, SEED), LANES, SEED, horizon=HORIZON), []
+    _, recorded = collect(env, Scripted(), noise(env), 9, sunk.extend)
+    assert sum(steps.values()) == recorded
+    spans = expected_spans(CASES["in process"], 9)
+    # After its last recorded rollout a lane is reset once, within the same call.
+    latest = [max(episode for lane, episode in spans if lane == n) for n in range(LANES)]
+    assert (env.episodes <= np.array(latest) + 2).all()
 
 
 def test_lanes_that_finish_after_the_budget_are_not_opened_again(tmp_path):

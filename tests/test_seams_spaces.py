@@ -212,7 +212,7 @@ def test_random_play_and_its_noise_obey_masks_for_a_hundred_thousand_steps():
     explored = 0
     for _ in range(200):
         chosen, state = policy.act(rows, state)
-        action = noise(rows, chosen)
+        action = noise(rows, chosen, np.arange(500))
         explored += int((action != chosen).any(1).sum())
         rows = vector.step(action).rows
     assert int(task.disobeyed.sum()) == 0

@@ -39,6 +39,9 @@ class AgentPolicy:
         chosen = policy.mode() if self.greedy else policy.sample(self.generator)
         return chosen.cpu().numpy(), state
 
+    def select(self, state: Any, lanes: Array) -> Any:
+        return self.agent.memory.select(state, lanes)
+
 
 def batch_of(timestep: Timestep, device: torch.device) -> Batch:
     """A timestep's arrays as tensors: every lane is a sequence of one row."""

@@ -151,6 +151,9 @@ class _Witness:
         policy = agent.actor.at_discount(hidden, agent.acting_index, action_mask(batch.obs))
         return policy.sample().numpy(), state
 
+    def select(self, state: Any, lanes: Array) -> Any:
+        return self.agent.memory.select(state, lanes)
+
 
 def _act(vector: InProcessVector, agent: Agent, context: int) -> tuple[list[Trajectory], float]:
     """A few rollouts of the untrained agent, none longer than the context, and how far the

@@ -74,7 +74,8 @@ class GymVector(LaneVector):
         goals = self._goals.begin(lanes, lane_infos(info, self.num_lanes))
         return self._reset_rows(self._obs.batch(obs), self._success_in(info), goals)
 
-    def step(self, action: Array) -> Step:
+    def step(self, action: Array, idle: Array | None = None) -> Step:
+        # A Gymnasium vector steps all its lanes; nobody looks at the rows of idle ones.
         executed = self._action.executed(action, self.num_lanes)
         obs, reward, terminated, truncated, info = self._env.step(self._action.to_env(executed))
         rows = self._step_rows(

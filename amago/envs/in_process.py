@@ -44,6 +44,8 @@ class InProcessVector(LaneVector):
         )
         goals = self.spec.goals
         self._goals = GoalLanes(goals, num_lanes)
+        self._latest: list[tuple[Any, dict[str, Any]]] = [(None, {})] * num_lanes
+        """Every lane's observation and info: what an idle lane shows."""
         for other in self._envs[1:]:
             same_obs = ObsConverter(other.observation_space).specs == self._obs.specs
             same_goals = goals_of(other) == goals
@@ -60,19 +62,19 @@ class InProcessVector(LaneVector):
         obs, infos = self._reset_envs(lanes)
         return self._reset_rows(obs, success_of(infos), self._goals.begin(lanes, infos))
 
-    def step(self, action: Array) -> Step:
+    def step(self, action: Array, idle: Array | None = None) -> Step:
         executed = self._action.executed(action, self.num_lanes)
         reward = np.zeros(self.num_lanes, np.float32)
         terminated, truncated, first = np.zeros((3, self.num_lanes), np.bool_)
-        observations: list[Any] = []
-        infos: list[dict[str, Any]] = []
         for lane, env_action in enumerate(self._action.to_envs(executed)):
+            if idle is not None and idle[lane]:
+                continue
             obs, reward[lane], terminated[lane], truncated[lane], info = self._envs[lane].step(
                 env_action
             )
             first[lane] = bool(info.get("first", False))
-            observations.append(obs)
-            infos.append(info)
+            self._latest[lane] = obs, info
+        observations, infos = [obs for obs, _ in self._latest], [info for _, info in self._latest]
         rows = self._step_rows(
             self._obs.stack(observations),
             executed,
@@ -82,6 +84,7 @@ class InProcessVector(LaneVector):
             first,
             success_of(infos),
             self._goals.step(infos),
+            idle,
         )
         self._check_horizon(rows)
         ended = np.flatnonzero(rows.last)
@@ -111,9 +114,9 @@ class InProcessVector(LaneVector):
 
     def _reset_envs(self, lanes: Array) -> tuple[dict[str, Array], list[dict[str, Any]]]:
         seeds = self._begin(lanes)
-        results = [
-            self._envs[lane].reset(seed=int(seed)) for lane, seed in zip(lanes, seeds, strict=True)
-        ]
+        for lane, seed in zip(lanes, seeds, strict=True):
+            self._latest[lane] = self._envs[lane].reset(seed=int(seed))
+        results = [self._latest[lane] for lane in lanes]
         return self._obs.stack([obs for obs, _ in results]), [info for _, info in results]
 
 

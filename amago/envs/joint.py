@@ -92,11 +92,10 @@ class JointVector:
     def reset(self) -> Timestep:
         return self._join([part.reset() for part in self._parts], self._scales)
 
-    def step(self, action: Array) -> Step:
-        steps = [
-            part.step(chunk)
-            for part, chunk in zip(self._parts, self._chunks(np.asarray(action)), strict=True)
-        ]
+    def step(self, action: Array, idle: Array | None = None) -> Step:
+        idle = np.zeros(self.num_lanes, np.bool_) if idle is None else idle
+        chunks = (self._chunks(values) for values in (np.asarray(action), idle))
+        steps = [part.step(*chunk) for part, *chunk in zip(self._parts, *chunks, strict=True)]
         rows = self._join([step.rows for step in steps], self._scales)
         ended = [number for number, step in enumerate(steps) if step.final is not None]
         if not ended:

@@ -102,9 +102,14 @@ class LaneVector:
         first: Array,
         success: Array | None,
         goals: Mapping[str, Any],
+        idle: Array | None = None,
     ) -> Timestep:
-        """The rows after one executed action in every lane; advances the clocks."""
-        self._time += 1
+        """The rows after one executed action in every lane; advances the clocks.
+
+        The clock of an idle lane stands still, and its rollout does not end.
+        """
+        moving = np.True_ if idle is None else ~idle
+        self._time += moving
         return Timestep(
             obs=obs,
             prev_action=executed,
@@ -112,7 +117,7 @@ class LaneVector:
             time=self._time.copy(),
             first=np.array(first, np.bool_),
             terminal=np.array(terminated, np.bool_),
-            last=np.asarray(terminated | truncated, np.bool_),
+            last=np.asarray((terminated | truncated) & moving, np.bool_),
             world_seed=self._world_seed.copy(),
             success=self._success(success),
             **goals,

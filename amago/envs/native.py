@@ -41,7 +41,8 @@ class NativeVector(LaneVector):
         self.task.reset_lanes(lanes, self._begin(lanes))
         return self._reset_rows(self.task.observe(), self._none, self.task.goal_rows())
 
-    def step(self, action: Array) -> Step:
+    def step(self, action: Array, idle: Array | None = None) -> Step:
+        # Idle lanes are computed, too: leaving them out would cost NumPy more than it saves.
         executed = self._action.executed(action, self.num_lanes)
         reward, terminated, first, success = self.task.step(executed)
         rows = self._step_rows(
@@ -53,6 +54,7 @@ class NativeVector(LaneVector):
             first,
             success,
             self.task.goal_rows(),
+            idle,
         )
         ended = np.flatnonzero(rows.last)
         if not len(ended):

@@ -65,12 +65,13 @@ class WorkerVector:
         self._episodes += 1
         return rows
 
-    def step(self, action: Array) -> Step:
+    def step(self, action: Array, idle: Array | None = None) -> Step:
         if len(action) != self.num_lanes:
             raise ValueError(f"expected {self.num_lanes} actions, one a lane, got {len(action)}")
-        steps: list[Step] = self._ask("step", self._chunked(np.asarray(action)))
+        idle = np.zeros(self.num_lanes, np.bool_) if idle is None else idle
+        steps: list[Step] = self._ask("step", self._chunked(np.asarray(action), idle))
         rows = self._join([step.rows for step in steps])
-        self._episodes += rows.time == 0
+        self._episodes += (rows.time == 0) & ~idle
         finals = [step.final for step in steps if step.final is not None]
         if not finals:
             return Step(rows)
@@ -111,8 +112,11 @@ class WorkerVector:
             theirs.close()
         self._processes.append(process)
 
-    def _chunked(self, values: Array) -> list[tuple[Any, ...]]:
-        return [(values[first : first + size],) for first, size in self._bounds]
+    def _chunked(self, *columns: Array) -> list[tuple[Any, ...]]:
+        return [
+            tuple(values[first : first + size] for values in columns)
+            for first, size in self._bounds
+        ]
 
     def _ask(self, method: str, arguments: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         """Send to all, then receive from all, so that the workers work at the same time."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from amago.rollout.driver import drive
 from amago.rollout.exploration import Exploration
 from amago.rollout.recorder import Recorder
@@ -18,20 +20,17 @@ def collect(
 ) -> tuple[list[RolloutRecord], int]:
     """At least `steps` steps per lane, handed over rollout by rollout.
 
-    Ends when the budget is met and every open rollout has ended; rollouts of an environment
-    without a known horizon are cut there as truncated. Returns the records of the finished
-    rollouts and the number of recorded steps, over which alone exploration is annealed.
+    Ends when the budget is met and every open rollout has ended; lanes without one rest until
+    then. Rollouts of an environment without a known horizon are cut at the budget as truncated.
+    Returns the records of the finished rollouts and the number of recorded steps.
     """
-    annealed = exploration.steps
     recorder, tracker = Recorder(env.spec, env.tasks), RolloutTracker(env)
     records: list[RolloutRecord] = []
     recorded = 0
-    for taken, step in enumerate(drive(env, policy, exploration)):
-        closing = not recorder.accepting
-        open_before = recorder.lengths > 0
+    idle = np.zeros(env.num_lanes, np.bool_)
+    for taken, step in enumerate(drive(env, policy, exploration, idle)):
         finished = recorder.add(step)
-        ended = tracker.add(step)
-        records += [record for record in ended if not closing or open_before[record.lane]]
+        records += [record for record in tracker.add(step) if not idle[record.lane]]
         if taken >= steps and recorder.accepting:
             recorder.stop_accepting()
             if env.spec.horizon is None:
@@ -39,7 +38,8 @@ def collect(
         if finished:
             recorded += sum(trajectory.num_steps for trajectory in finished)
             sink(finished)
-        if not recorder.accepting and not recorder.num_open:
-            exploration.steps = annealed + recorded / env.num_lanes
+        if not recorder.accepting:
+            idle[:] = recorder.lengths == 0
+        if idle.all():
             return records, recorded
     raise AssertionError("a driver never ends by itself")

@@ -27,10 +27,10 @@ def annealed(
 class Exploration:
     """Annealed noise whose strength each rollout draws anew.
 
-    `steps` counts steps per lane over the whole run, after each epoch only those that were
-    recorded; it is all that a checkpoint needs, because `begin` derives the random stream of
-    each epoch from (seed, epoch). `horizons` says when the rollouts of each lane end, where
-    tasks differ; `rollout_steps` stands in for unknown ones.
+    `steps` counts the actions that were executed, of all lanes over the whole run; it is all
+    that a checkpoint needs, because `begin` derives the random stream of each epoch from (seed,
+    epoch). `horizons` says when the rollouts of each lane end, where tasks differ;
+    `rollout_steps` stands in for unknown ones.
     """
 
     def __init__(
@@ -45,11 +45,10 @@ class Exploration:
         horizons: Sequence[int | None] | None = None,
     ) -> None:
         self.settings, self.spec, self.seed = settings, spec, seed
-        self.anneal_steps = anneal_steps
-        self.horizon: int | Array = spec.horizon or rollout_steps
-        if horizons is not None:
-            self.horizon = np.array([horizon or rollout_steps for horizon in horizons])
-        self.steps = 0.0
+        self.anneal_steps = anneal_steps * num_lanes
+        known = [spec.horizon] * num_lanes if horizons is None else horizons
+        self.horizon = np.array([horizon or rollout_steps for horizon in known])
+        self.steps = 0
         self.multiplier = np.zeros(num_lanes)
         self.begin(0)
 
@@ -57,19 +56,21 @@ class Exploration:
         """Start the random stream of one epoch."""
         self.rng = np.random.default_rng((self.seed, epoch))
 
-    def epsilon(self, time: Array) -> Array:
-        """ε of every lane, before the multiplier of its rollout."""
-        noise = annealed(self.settings, self.steps / self.anneal_steps, time, self.horizon)
+    def epsilon(self, time: Array, lanes: Array | int) -> Array:
+        """ε of some lanes at steps of their rollouts, before the multipliers of these."""
+        horizon = self.horizon[lanes]
+        noise = annealed(self.settings, self.steps / self.anneal_steps, time, horizon)
         if self.settings.kind == "annealed":
             return noise
-        edge = (time == 0) | (time >= self.horizon - EDGE_STEPS)
-        return np.where(edge, noise, 0.5 / self.horizon)
+        edge = (time == 0) | (time >= horizon - EDGE_STEPS)
+        return np.where(edge, noise, 0.5 / horizon)
 
-    def __call__(self, rows: Timestep, action: Array) -> Array:
+    def __call__(self, rows: Timestep, action: Array, lanes: Array) -> Array:
+        """The actions of some lanes with noise; rows that are `last` only wait for a reset."""
         begins = rows.time == 0
-        self.multiplier[begins] = self.rng.random(int(begins.sum()))
-        epsilon = self.multiplier * self.epsilon(rows.time)
-        self.steps += 1
+        self.multiplier[lanes[begins]] = self.rng.random(int(begins.sum()))
+        epsilon = self.multiplier[lanes] * self.epsilon(rows.time, lanes)
+        self.steps += len(lanes) - int(rows.last.sum())
         if self.spec.action.kind == "continuous":
             noise = self.rng.standard_normal(action.shape, dtype=np.float32)
             noisy: Array = action + epsilon[:, None].astype(np.float32) * noise

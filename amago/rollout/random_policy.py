@@ -43,3 +43,6 @@ class RandomPolicy:
 
     def act(self, timestep: Timestep, state: None) -> tuple[Array, None]:
         return random_actions(self.rng, self.action, timestep), None
+
+    def select(self, state: None, lanes: Array) -> None:
+        return None

@@ -68,7 +68,7 @@ def collect_epoch(run: Run) -> dict[str, Any]:
     return {
         **_flatten("rollout", records),
         "rollout/steps": steps,
-        "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1))[0]),
+        "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1), 0)[0]),
         "replay/trajectories": len(run.store),
     }
 

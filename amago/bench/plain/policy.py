@@ -35,6 +35,9 @@ class PlainPolicy:
         chosen = probs.argmax(-1) if self.greedy else torch.multinomial(probs, 1)[:, 0]
         return chosen.numpy(), state
 
+    def select(self, state: list[Timestep], lanes: Array) -> list[Timestep]:
+        return [timestep.select(lanes) for timestep in state]
+
 
 def _stacked(timesteps: Sequence[Timestep]) -> Rows:
     """Timesteps [N] as rows [N, L]."""

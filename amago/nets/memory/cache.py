@@ -45,6 +45,11 @@ class KeyValueCache:
         self.values = torch.zeros_like(self.keys)
         self.lengths = np.zeros(num_lanes, dtype=np.int64)
 
+    def keep(self, lanes: Array) -> None:
+        """Forget all lanes but some, by index."""
+        self.keys, self.values = self.keys[:, lanes], self.values[:, lanes]
+        self.lengths = self.lengths[lanes]
+
     def advance(self, reset: Array) -> None:
         """Make room for one more step of every lane, after emptying the lanes that reset."""
         self.lengths[reset] = 0

@@ -9,6 +9,7 @@ from amago.nets.layers import mlp
 from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
 from amago.nets.settings import FeedforwardSettings
+from amago.types import Array
 
 
 class FeedforwardMemory(Memory):
@@ -31,6 +32,9 @@ class FeedforwardMemory(Memory):
         return self._apply_rows(x)
 
     def initial_state(self, num_lanes: int) -> None:
+        return None
+
+    def select(self, state: None, lanes: Array) -> None:
         return None
 
     def step(

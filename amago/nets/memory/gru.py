@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
 from amago.nets.settings import GruSettings
+from amago.types import Array
 
 
 class GRUMemory(Memory):
@@ -31,6 +32,11 @@ class GRUMemory(Memory):
     def initial_state(self, num_lanes: int) -> Float[Tensor, "layers N hidden"]:
         weight = self.project.weight
         return weight.new_zeros(self.gru.num_layers, num_lanes, self.gru.hidden_size)
+
+    def select(
+        self, state: Float[Tensor, "layers N hidden"], lanes: Array
+    ) -> Float[Tensor, "layers n hidden"]:
+        return state[:, lanes]
 
     def step(
         self,

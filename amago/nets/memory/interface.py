@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from amago.nets.sequences import Sequences
+from amago.types import Array
 
 
 class Memory(nn.Module):
@@ -32,6 +33,10 @@ class Memory(nn.Module):
 
     def initial_state(self, num_lanes: int) -> Any:
         """What `step` remembers before the first row."""
+        raise NotImplementedError
+
+    def select(self, state: Any, lanes: Array) -> Any:
+        """The state of some lanes, by index: those that still act."""
         raise NotImplementedError
 
     def step(

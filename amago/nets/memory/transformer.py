@@ -19,6 +19,7 @@ from amago.nets.memory.interface import Memory
 from amago.nets.memory.position import LearnedPosition, rotary, rotate, sinusoid
 from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
+from amago.types import Array
 
 Rotation = tuple[Tensor, Tensor] | None
 Heads = Float[Tensor, "M H dim"]
@@ -165,6 +166,10 @@ class TransformerMemory(Memory):
             settings.num_layers, num_lanes, settings.num_heads,
             settings.model_dim // settings.num_heads, self.context_length, self.embed.weight.data,
         )  # fmt: skip
+
+    def select(self, state: KeyValueCache, lanes: Array) -> KeyValueCache:
+        state.keep(lanes)
+        return state
 
     def step(
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
