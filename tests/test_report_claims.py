@@ -104,9 +104,12 @@ def test_the_index_leads_with_claims_that_can_be_repeated(tmp_path: Path) -> Non
     rows = index_table(find_claims(tmp_path)).splitlines()[2:]
     assert rows[0] == (
         "| [b-claim](b-claim/README.md) | return | **2.70** (1.80 3.60) | 3.00 "
-        "| no memory: 0.450 | 0.433 | `c0ffee` |"
+        "| no memory: 0.450 | 0.433 | `c0ffee`, earlier settings |"
     )
     assert "a-claim" in rows[1]
+    second = _claim(tmp_path / "c-claim", CLAIM.replace("earlier_settings = true", "order = 1"))
+    rows = index_table(find_claims(tmp_path)).splitlines()[2:]
+    assert second.name in rows[0] and rows[0].endswith("| `c0ffee` |")
 
 
 def test_arms_of_several_tasks_get_a_panel_and_references_each(tmp_path: Path) -> None:

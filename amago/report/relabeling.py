@@ -34,7 +34,7 @@ def plot_relabel(
     path: str | Path,
     choice: Choice | None = None,
 ) -> None:
-    """Progress over the steps under the old and the new instruction; a mark per paid goal.
+    """Progress over the steps under the old and the new instruction, with a mark per goal.
 
     Between them stand the steps that achieved goals, those that relabeling may choose, and,
     with a choice, those that it chose.
@@ -99,7 +99,7 @@ def _draw_steps(
 
 
 def plot_choices(choices: Sequence[GoalChoice], path: str | Path) -> None:
-    """Chance of being chosen over how rare a goal is, either way (paper Figure 27)."""
+    """Chance of being chosen over rarity, with and without importance sampling (Figure 27)."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter, StrMethodFormatter
 

@@ -68,6 +68,8 @@ class Claim:
     tables: tuple[str, ...] = ()
     """Further tables: CSV files in the folder."""
     picture: str = "picture.png"
+    order: int = 1000
+    """Place in an index of claims."""
 
     @property
     def name(self) -> str:
@@ -103,11 +105,12 @@ def read_claim(folder: str | Path) -> Claim:
 
 
 def find_claims(root: str | Path) -> list[Claim]:
-    """Every claim below a results folder, by name."""
+    """Every claim below a results folder, in the order of the index."""
     found = sorted(Path(root).glob(f"*/{CLAIM_FILE}"))
     if not found:
         raise ValueError(f"expected claims {Path(root)}/*/{CLAIM_FILE}, found none")
-    return [read_claim(path.parent) for path in found]
+    claims = [read_claim(path.parent) for path in found]
+    return sorted(claims, key=lambda claim: (claim.order, claim.name))
 
 
 def repeatable(run: RunRecord) -> bool:

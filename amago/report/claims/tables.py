@@ -181,7 +181,9 @@ def _index_row(claim: Claim, prefix: str) -> list[str]:
         format_score(mean(scores.final), metric),
         "".join(f"{arm.name}: {_window_mean(arm, metric)}" for arm in controls),
         format_score(reference_score(same_task, metric, "random"), metric),
-        commits[0] + (" …" if len(commits) > 1 else ""),
+        commits[0]
+        + (" …" if len(commits) > 1 else "")
+        + (", earlier settings" if claim.earlier_settings else ""),
     ]
 
 
