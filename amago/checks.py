@@ -15,6 +15,13 @@ def at_least(minimum: float, settings: Any, section: str, *names: str) -> None:
             raise ValueError(f"{flag(section, name)} must be at least {minimum}, got {value}")
 
 
+def check_widths(settings: Any, section: str, name: str) -> None:
+    """Refuse a list of layers that is empty, or has a layer without width."""
+    widths = getattr(settings, name)
+    if not widths or min(widths) < 1:
+        raise ValueError(f"{flag(section, name)} takes widths of at least 1, got {widths}")
+
+
 def flag(section: str, name: str) -> str:
     """A setting as the command line spells it."""
     return f"--{section}.{name.replace('_', '-')}"

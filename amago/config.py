@@ -14,12 +14,11 @@ from amago.agent.settings import AgentSettings, OptimSettings
 from amago.checks import did_you_mean
 from amago.envs.settings import EnvSettings
 from amago.nets.settings import (
+    MEMORIES,
     EncoderSettings,
-    FeedforwardSettings,
     GruSettings,
     HeadSettings,
     InstructionSettings,
-    MemoryKind,
     TransformerSettings,
 )
 from amago.replay.settings import RelabelSettings, ReplaySettings
@@ -36,15 +35,18 @@ class Config:
     relabel: RelabelSettings = field(default_factory=RelabelSettings)
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     instruction: InstructionSettings = field(default_factory=InstructionSettings)
-    memory: MemoryKind = "transformer"
-    """What remembers: the Transformer, a GRU, or nothing at all."""
+    memory: str = "transformer"
+    """What remembers: transformer, gru, or feedforward (no memory at all)."""
     transformer: TransformerSettings = field(default_factory=TransformerSettings)
     gru: GruSettings = field(default_factory=GruSettings)
-    feedforward: FeedforwardSettings = field(default_factory=FeedforwardSettings)
     heads: HeadSettings = field(default_factory=HeadSettings)
     agent: AgentSettings = field(default_factory=AgentSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)
     run: RunSettings = field(default_factory=RunSettings)
+
+    def __post_init__(self) -> None:
+        if self.memory not in MEMORIES:
+            raise ValueError(f"--memory takes {', '.join(MEMORIES)}, got {self.memory!r}")
 
 
 def literal(text: str) -> Any:

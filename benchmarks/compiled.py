@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from amago.bench.timing import Effort, interleave
-from amago.nets.memory import TransformerMemory
-from amago.nets.memory.transformer import Block, Mix, cached_mix, causal_mix
+from amago.nets.memory.transformer import Block, Mix, TransformerMemory, cached_mix, causal_mix
 from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
 from amago.training.process import prepare_process
@@ -77,9 +76,7 @@ class Compiled:
 def make_memory(dim: int, context_length: int) -> TransformerMemory:
     """Without dropout, so that both ways can be compared."""
     torch.manual_seed(0)
-    settings = TransformerSettings(
-        model_dim=dim, feedforward_dim=4 * dim, num_heads=8, num_layers=2, dropout=0.0
-    )
+    settings = TransformerSettings(model_dim=dim, num_heads=8, num_layers=2, dropout=0.0)
     return TransformerMemory(WIDTH, settings, context_length=context_length, horizon=context_length)
 
 

@@ -31,7 +31,7 @@ ARRANGEMENTS = {
     "GRU, shared": {"memory": "gru", "gru.hidden": 128, "gru.output": 128},
     "Transformers, separate": {"agent.sequence_models": "separate"},
 }
-SIZE = Size(128, 512, 2, (128, 128, 128), 1, 1)
+SIZE = Size(128, 2, (128, 128, 128), 1, 1)
 
 
 def measure(tokens: int, effort: Effort) -> list[dict[str, float | int | str]]:

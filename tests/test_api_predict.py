@@ -38,8 +38,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     drawn, api.plot_run = api.plot_run, lambda *_, **__: None  # type: ignore[assignment]
     folders = {name: tmp_path_factory.mktemp("runs") / "run" for name in NAMES}
     for name, folder in folders.items():
-        fast = {"optim.learning_rate": 0.001, "optim.warmup_updates": 0, "run.updates_per_epoch": 5}
-        amago.train(tiny(name, fast), 0, folder, preset=name)
+        fast = {
+            "optim.learning_rate": 0.001,
+            "optim.warmup_updates": 0,
+            "run.updates_per_epoch": 15,
+        }
+        amago.train(tiny(name, fast), 1, folder, preset=name)
     api.plot_run = drawn
     return folders
 

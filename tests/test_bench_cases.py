@@ -26,7 +26,7 @@ from amago.training.process import memory_of_process, peak_bytes
 
 torch.set_num_threads(1)
 
-TINY = Size(16, 32, 1, (16,), 4, 12, num_heads=2, head_hidden=(8,))
+TINY = Size(16, 1, (16,), 4, 12, num_heads=2, head_hidden=(8,))
 BENCH = Bench(effort=Effort(1, 1, 0.001))
 LINUX = Path("/proc/self/status").exists()
 
@@ -103,9 +103,9 @@ def test_batches_have_the_lengths_that_were_asked_for() -> None:
 def test_the_table_of_targets_is_complete() -> None:
     """Sizes as the targets name them."""
     popgym, long, medium, ragged = learner.CASES
-    assert popgym.size == Size(256, 1024, 3, (512, 512, 200), 24, 100)
-    assert long.size == ragged.size == Size(256, 1024, 3, (128, 128, 64), 24, 500)
-    assert medium.size == Size(128, 512, 2, (128, 128, 64), 24, 128)
+    assert popgym.size == Size(256, 3, (512, 512, 200), 24, 100)
+    assert long.size == ragged.size == Size(256, 3, (128, 128, 64), 24, 500)
+    assert medium.size == Size(128, 2, (128, 128, 64), 24, 128)
     assert (popgym.utilisation, long.utilisation, long.peak_gb) == (0.65, 0.6, 2.0)
     assert (medium.per_second, ragged.faster_than_padded) == (9.0, 1.7)
     ten, hundred = memory.LONG

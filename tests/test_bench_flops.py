@@ -29,9 +29,9 @@ def test_the_count_of_one_tiny_update_by_hand() -> None:
     config = override(
         Config(),
         {
-            "encoder.hidden": (5,), "transformer.model_dim": 4, "transformer.feedforward_dim": 6,
-            "transformer.num_heads": 2, "transformer.num_layers": 2, "heads.actor_hidden": (7,),
-            "heads.critic_hidden": (8,), "heads.num_critics": 3, "agent.target_critics": 2,
+            "encoder.hidden": (5,), "transformer.model_dim": 4,
+            "transformer.num_heads": 2, "transformer.num_layers": 2, "heads.hidden": (7,),
+            "heads.num_critics": 3, "agent.target_critics": 2,
             "agent.discounts": (0.5, 0.9, 0.99), "agent.acting_discount": 0.9,
         },
     )  # fmt: skip
@@ -39,13 +39,13 @@ def test_the_count_of_one_tiny_update_by_hand() -> None:
     flops = update_flops(spec, config, [3, 2])
     assert flops == Flops(
         encoder=2 * 5 * (2 * 8 * 5),
-        memory=2 * 5 * 3 * (5 * 4 + 2 * (4 * 12 + 4 * 4 + 2 * 4 * 6)),
+        memory=2 * 5 * 3 * (5 * 4 + 2 * (4 * 12 + 4 * 4 + 2 * 4 * 16)),
         attention=2 * (6 + 3) * 2 * 3 * (4 + 4),
         actor=2 * 3 * 3 * (4 * 7 + 7 * 6),
-        critics=2 * 3 * 3 * 3 * (4 * 8 + 8 * 6),
-        targets=2 * 3 * ((4 * 7 + 7 * 6) + 2 * (4 * 8 + 8 * 6)),
+        critics=2 * 3 * 3 * 3 * (4 * 7 + 7 * 6),
+        targets=2 * 3 * ((4 * 7 + 7 * 6) + 2 * (4 * 7 + 7 * 6)),
     )
-    assert flops.total == 800 + 7320 + 864 + 1260 + 4320 + 1380
+    assert flops.total == 800 + 12120 + 864 + 1260 + 3780 + 1260
 
 
 @pytest.mark.parametrize("drawn", [1, 3])
@@ -83,7 +83,7 @@ def test_a_continuous_update_does_what_it_needs_plus_known_extras(samples: int) 
     batch = random_batch(spec, rows, double=False)
     needed = update_flops(spec, config, rows)
     G, C, D = len(learner.agent.discounts), config.heads.num_critics, 16
-    first, last = config.heads.critic_hidden[0], config.heads.critic_hidden[-1]
+    first, last = config.heads.hidden[0], config.heads.hidden[-1]
     transitions = sum(rows) - len(rows)
     # amago computes the output columns of all discounts where one is needed (3 products for the
     # replay's actions, 2 for the policy's, 1 per sample of the filter and per drawn target), and

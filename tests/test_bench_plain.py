@@ -42,7 +42,7 @@ def _copied(agent: Agent, config: Config) -> Any:
     for name, tensor in agent.state_dict().items():
         for pattern, replacement in NAMES.items():
             name = re.sub(pattern, replacement, name)
-        output = 2 * len(config.heads.actor_hidden)
+        output = 2 * len(config.heads.hidden)
         name = re.sub(r"^(target_)?actor\.out\.", rf"\1actor.{output}.", name)
         ensemble = re.match(r"^((?:target_)?critics)\.layers\.(\d+)\.(\w+)$", name)
         if ensemble is None:

@@ -126,7 +126,7 @@ def test_a_run_reports_every_task_and_is_deterministic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
-    config = tiny("multi-task", {"env.num_lanes": 4, "env.kwargs": {"delay": 0}, "heads.bins": 11})
+    config = tiny("multi-task", {"env.num_lanes": 4, "env.kwargs": {"delay": 0}})
     for name in "ab":
         result = api.train(config, 0, tmp_path / name)
     assert differing(tmp_path / "a", tmp_path / "b") == []

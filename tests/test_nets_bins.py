@@ -16,7 +16,6 @@ from amago.nets.bins import LEAST_SHARE, BinnedValue, ReturnBins
 from amago.nets.critic import BinnedDiscreteValues
 from amago.nets.distributions import FlooredCategorical
 from amago.nets.layers import symlog
-from amago.nets.settings import HeadSettings
 
 KINDS = ["two_hot", "hl_gauss"]
 LIMITS = (-20_000.0, 20_000.0)
@@ -129,7 +128,7 @@ def test_gains_are_means_over_actions_where_large_returns_cancel():
 @pytest.mark.parametrize("kind", ["discrete", "continuous", "multi_discrete", "multi_binary"])
 def test_critics_start_near_zero_and_values_agree_between_at_and_under(kind, critic):
     torch.manual_seed(0)
-    config = tiny_config(heads__critic=critic, heads__bins=21)
+    config = tiny_config(heads__critic=critic)
     agent = Agent(spec_of(kind), config).double()
     state = torch.randn(7, agent.memory.output_dim, dtype=torch.float64)
     values = agent.critics(state, agent.popart)
@@ -162,7 +161,7 @@ def test_critics_start_near_zero_and_values_agree_between_at_and_under(kind, cri
 @pytest.mark.parametrize("kind", ["discrete", "multi_discrete"])
 def test_repeated_updates_learn_the_value_of_terminal_rewards(kind, critic):
     """Every transition terminal: Q must become the reward, across three orders of magnitude."""
-    config = {"heads__critic": critic, "heads__bins": 65, "agent__reward_scale": 1.0}
+    config = {"heads__critic": critic, "agent__reward_scale": 1.0}
     config |= {"optim__learning_rate": 6e-3, "agent__discounts": "single"}
     learner = tiny_learner(kind, double=False, memory="feedforward", **config)
     batch = random_batch(spec_of(kind), [6, 6, 6, 6], double=False)
@@ -175,10 +174,3 @@ def test_repeated_updates_learn_the_value_of_terminal_rewards(kind, critic):
     assert float(metrics["loss/critic"]) < 0.6 * first
     assert float(metrics["value/q@0.99"]) == pytest.approx(1250.0, rel=0.35)
     assert float(learner.agent.popart.mass) == 0.0 or not learner.agent.popart.enabled
-
-
-def test_impossible_bins_are_refused():
-    with pytest.raises(ValueError, match=r"--heads\.bins must be at least 2"):
-        HeadSettings(bins=1)
-    with pytest.raises(ValueError, match="-x and x"):
-        HeadSettings(return_limits=(0.0, 3.0))

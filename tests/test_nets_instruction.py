@@ -11,6 +11,7 @@ from amago.nets.instruction import (
     CURRENT,
     DONE,
     PENDING,
+    TOKEN_DIM,
     InstructionEncoder,
     slot_status,
 )
@@ -106,27 +107,27 @@ def test_the_current_goal_stands_beside_the_mlp(hide_plan: bool) -> None:
 @pytest.mark.parametrize("kind", ["mlp", "rnn"])
 def test_words_are_embedded_and_their_order_matters(kind: str) -> None:
     torch.manual_seed(0)
-    encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4), token_dim=3))
+    encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4)))
     one = encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [0]), torch.float32)
     two = encoder(asked([[[3, 4], [1, 2], [0, 0]]], [2], [0]), torch.float32)
-    beside = 2 * 3 if kind == "mlp" else 0  # the current goal's two words
+    beside = 2 * TOKEN_DIM if kind == "mlp" else 0  # the current goal's two words
     assert one.shape == (1, encoder.output_dim) == (1, 4 + beside)
     assert not torch.allclose(one, two)
 
 
 def test_the_rnn_reads_word_by_word_with_the_status_of_each_goal() -> None:
-    settings = InstructionSettings(kind="rnn", hidden=(8, 4), token_dim=3)
+    settings = InstructionSettings(kind="rnn", hidden=(8, 4))
     encoder = InstructionEncoder(WORDS, settings)
     caught = []
     assert encoder.rnn is not None and encoder.tokens is not None
     encoder.rnn.register_forward_pre_hook(lambda _, args: caught.append(args[0]))
     encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [1]), torch.float32)
     (words,) = caught
-    assert words.shape == (1, 6, 3 + 4)
+    assert words.shape == (1, 6, TOKEN_DIM + 4)
     status = [DONE, DONE, CURRENT, CURRENT, ABSENT, ABSENT]
-    assert words[0, :, 3:].argmax(-1).tolist() == status
-    assert torch.equal(words[0, :4, :3], encoder.tokens(torch.tensor([1, 2, 3, 4])))
-    assert not words[0, 4:, :3].any()
+    assert words[0, :, TOKEN_DIM:].argmax(-1).tolist() == status
+    assert torch.equal(words[0, :4, :TOKEN_DIM], encoder.tokens(torch.tensor([1, 2, 3, 4])))
+    assert not words[0, 4:, :TOKEN_DIM].any()
 
 
 def windows(lengths: tuple[int, ...], double: bool) -> Batch:

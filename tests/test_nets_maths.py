@@ -104,7 +104,7 @@ def test_an_empty_batch_of_targets_moves_nothing():
 def critics_of(kind, dtype):
     """Critics of three discounts, states and actions for them."""
     torch.manual_seed(0)
-    settings = HeadSettings(critic_hidden=(7, 5), num_critics=4)
+    settings = HeadSettings(hidden=(7, 5), num_critics=4)
     if kind == "discrete":
         critics = DiscreteCritics(3, ActionSpec("discrete", 2), 3, settings)
         action = torch.randint(2, (9,))
@@ -453,7 +453,7 @@ def test_acting_never_moves_a_statistic():
 
 def test_chosen_members_of_an_ensemble_are_those_of_the_whole():
     torch.manual_seed(0)
-    settings = HeadSettings(critic_hidden=(5, 4), num_critics=4)
+    settings = HeadSettings(hidden=(5, 4), num_critics=4)
     state, members = torch.randn(6, 3), torch.tensor([3, 1])
     discrete = DiscreteCritics(3, ActionSpec("discrete", 2), 2, settings)
     popart = PopArt(2)
@@ -470,7 +470,7 @@ def test_chosen_members_of_an_ensemble_are_those_of_the_whole():
 
 def test_continuous_critics_see_state_action_and_symlog_of_the_effective_horizon():
     torch.manual_seed(0)
-    settings = HeadSettings(critic_hidden=(5,), num_critics=2)
+    settings = HeadSettings(hidden=(5,), num_critics=2)
     critics = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.999), settings)
     state, action = torch.randn(4, 3), torch.randn(4, 2)
     got = critics(state, PopArt(2)).at(action).normalised

@@ -75,7 +75,7 @@ def test_a_ragged_batch_and_its_sequences_alone_have_the_same_states(memory: str
 def test_the_diagnostic_pass_sees_what_the_training_forward_does(position: str) -> None:
     torch.manual_seed(0)
     settings = TransformerSettings(
-        model_dim=8, feedforward_dim=16, num_heads=2, num_layers=2, dropout=0.3, position=position
+        model_dim=8, num_heads=2, num_layers=2, dropout=0.3, position=position
     )
     memory = TransformerMemory(5, settings, context_length=7, horizon=7).double()
     x, time = torch.randn(7, 5, dtype=torch.float64), torch.arange(7)

@@ -37,19 +37,6 @@ FEW = {
     "run.final_eval_episodes": 4,
     "run.threads": 1,
 }
-SMALL_NETS = {
-    "encoder.hidden": (16,),
-    "transformer.model_dim": 16,
-    "transformer.feedforward_dim": 32,
-    "transformer.num_heads": 2,
-    "transformer.num_layers": 1,
-    "gru.hidden": 16,
-    "gru.output": 16,
-    "feedforward.width": 16,
-    "feedforward.hidden": 32,
-    "heads.actor_hidden": (16,),
-    "heads.critic_hidden": (16,),
-}
 
 
 def short_world(config: Config) -> dict[str, Any]:
@@ -68,9 +55,8 @@ def short_world(config: Config) -> dict[str, Any]:
 
 def tiny(preset: str, overrides: dict[str, Any] | None = None, *, nets: bool = True) -> Config:
     """A preset in which an epoch takes milliseconds."""
-    config = amago.preset(preset)
-    small = SMALL_NETS if nets else {}
-    return override(config, {**FEW, **short_world(config), **small, **(overrides or {})})
+    config = amago.preset(preset, "tiny" if nets else None)
+    return override(config, {**FEW, **short_world(config), **(overrides or {})})
 
 
 def flags(config: Config, like: Config) -> list[str]:

@@ -49,16 +49,19 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(tmp_path: 
     assert "loss/critic" in lines(tmp_path / "a")[-1]
 
 
-def test_what_is_prepared_ahead_changes_nothing(tmp_path: Path) -> None:
+def test_what_is_prepared_ahead_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny("wind", {"run.updates_per_epoch": 4})
     for prefetch in (0, 2):
-        config = tiny("wind", {"replay.prefetch": prefetch, "run.updates_per_epoch": 4})
+        monkeypatch.setattr("amago.training.loop.PREFETCH", prefetch)
         api.train(config, 1, tmp_path / str(prefetch))
     assert differing(tmp_path / "0", tmp_path / "2") == []
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_trains_two_small_updates(name: str, tmp_path: Path) -> None:
-    keep_both = {"run.save_interval": 1, "run.keep_interval": 1, "run.warmup_epochs": 1}
+    keep_both = {"run.save_interval": 1, "run.keep_interval": 1}
     played = max(2, len(preset(name).env.ids))
     few = {"run.eval_episodes": played, "run.final_eval_episodes": played}
     config = tiny(name, {**keep_both, **few}, nets=name.endswith("/paper"))

@@ -27,7 +27,8 @@ from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
 from amago.config import override
 from amago.envs.vector import InProcessVector
-from amago.nets.memory import TransformerMemory, cache
+from amago.nets.memory import cache
+from amago.nets.memory.transformer import TransformerMemory
 from amago.nets.sequences import Sequences
 from amago.replay.collate import collate
 from amago.rollout.driver import drive

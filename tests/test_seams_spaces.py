@@ -125,7 +125,7 @@ def test_any_space_goes_from_environment_to_update_and_back_to_an_action(
 ):
     mask = mask and isinstance(action, spaces.Discrete | spaces.MultiDiscrete)
     vector = InProcessVector(lambda: AnyEnv(obs, action, mask), 2, 0, horizon=5)
-    config = tiny_config(heads__critic=critic, encoder__cnn=cnn, heads__bins=11)
+    config = tiny_config(heads__critic=critic, encoder__cnn=cnn)
     torch.manual_seed(0)
     learner = Learner(Agent(vector.spec, config), config.agent, config.optim)
     exploration = Exploration(
@@ -251,12 +251,12 @@ def frames(spec, count=6):
 @pytest.mark.parametrize("shape", [(16, 16), (3, 20, 24), (20, 24, 3), (16, 16, 16), (1, 84, 84)])
 @pytest.mark.parametrize("cnn", ["small", "residual"])
 def test_trunks_take_every_layout_and_size(shape, cnn):
-    from amago.nets.pixels import ImageEncoder
+    from amago.nets.pixels import IMAGE_FEATURES, ImageEncoder
     from amago.nets.settings import EncoderSettings
 
     spec = ObsSpec(shape, "uint8", "image")
-    encoder = ImageEncoder(spec, EncoderSettings(cnn=cnn, image_features=7)).eval()
-    assert encoder(frames(spec), torch.float32).shape == (6, 7)
+    encoder = ImageEncoder(spec, EncoderSettings(cnn=cnn)).eval()
+    assert encoder(frames(spec), torch.float32).shape == (6, IMAGE_FEATURES)
 
 
 def test_channels_first_and_last_of_one_image_give_one_encoding():

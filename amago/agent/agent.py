@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from amago.config import Config
 from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
-from amago.nets.memory import FeedforwardMemory, GRUMemory, Memory, TransformerMemory
+from amago.nets.memory import find_memory
+from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
 from amago.nets.timestep import MLPEncoder, TimestepEncoder
 from amago.nets.value import PopArt
@@ -128,7 +130,7 @@ class Agent(nn.Module):
             spec.action.size,
             self.encoder.num_reals - 1,  # but for the reward
             self.encoder.forecast_dim,
-            config.heads.critic_hidden[-1],
+            config.heads.hidden[-1],
         )
 
 
@@ -169,16 +171,9 @@ def build_trunk(spec: EnvSpec, config: Config, parts: Parts) -> tuple[TimestepEn
 def build_memory(
     config: Config, spec: EnvSpec, input_dim: int, custom: Callable[..., Memory] | None
 ) -> Memory:
+    make = custom or partial(find_memory(config.memory).build, config)
     context_length = resolve_context_length(config, spec)
-    if custom is not None:
-        return custom(input_dim, context_length=context_length, horizon=spec.horizon)
-    if config.memory == "gru":
-        return GRUMemory(input_dim, config.gru)
-    if config.memory == "feedforward":
-        return FeedforwardMemory(input_dim, config.feedforward)
-    return TransformerMemory(
-        input_dim, config.transformer, context_length=context_length, horizon=spec.horizon
-    )
+    return make(input_dim, context_length=context_length, horizon=spec.horizon)
 
 
 def resolve_context_length(config: Config, spec: EnvSpec) -> int:

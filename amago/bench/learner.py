@@ -43,9 +43,9 @@ class UpdateCase:
     """Windows of uniform length, this many times faster than computing the padding."""
 
 
-POPGYM = Size(256, 1024, 3, (512, 512, 200), 24, 100)
-LONG = Size(256, 1024, 3, (128, 128, 64), 24, 500)
-MEDIUM = Size(128, 512, 2, (128, 128, 64), 24, 128)
+POPGYM = Size(256, 3, (512, 512, 200), 24, 100)
+LONG = Size(256, 3, (128, 128, 64), 24, 500)
+MEDIUM = Size(128, 2, (128, 128, 64), 24, 128)
 
 CASES = (
     UpdateCase("POPGym size: d=256, 3 layers, 24x100", POPGYM, utilisation=0.65),

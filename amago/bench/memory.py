@@ -33,7 +33,7 @@ class LongCase:
 
 
 LONG = (LongCase(10_000, 2.5, 2.0), LongCase(100_000, None, 12.0, slow=True))
-_SIZE = Size(128, 512, 2, (128, 128, 128), 1, 10_000)
+_SIZE = Size(128, 2, (128, 128, 128), 1, 10_000)
 ACTING = (1_000, 10_000)
 MOST_COSTLY = 3.0
 """A step at the longer context may cost this many times one at the shorter."""

@@ -55,10 +55,9 @@ def config_of(acting: Acting) -> Config:
             "memory": "transformer",
             "encoder.hidden": acting.encoder,
             "transformer.model_dim": acting.model_dim,
-            "transformer.feedforward_dim": 4 * acting.model_dim,
             "transformer.num_heads": acting.num_heads,
             "transformer.num_layers": acting.num_layers,
-            "heads.actor_hidden": acting.head_hidden,
+            "heads.hidden": acting.head_hidden,
             "replay.context_length": None,
         },
     )

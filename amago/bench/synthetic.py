@@ -23,7 +23,6 @@ class Size:
     """An agent with the paper's heads (4 critics, 17 discounts), and the batch it learns from."""
 
     model_dim: int
-    feedforward_dim: int
     num_layers: int
     encoder: tuple[int, ...]
     batch_size: int
@@ -54,7 +53,6 @@ def config_of(size: Size) -> Config:
             "encoder.hidden": size.encoder,
             "encoder.normalize": True,
             "transformer.model_dim": size.model_dim,
-            "transformer.feedforward_dim": size.feedforward_dim,
             "transformer.num_heads": size.num_heads,
             "transformer.num_layers": size.num_layers,
             "transformer.dropout": size.dropout,
@@ -62,8 +60,7 @@ def config_of(size: Size) -> Config:
             "transformer.activation": "leaky_relu",
             "transformer.extra_norms": True,
             "transformer.sigma_reparam": True,
-            "heads.actor_hidden": size.head_hidden,
-            "heads.critic_hidden": size.head_hidden,
+            "heads.hidden": size.head_hidden,
             "heads.num_critics": 4,
             "heads.probability_floor": 1e-3,
             "heads.popart": True,

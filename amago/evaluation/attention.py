@@ -10,8 +10,8 @@ from amago.agent.policy import AgentPolicy
 from amago.envs.registry import first_task
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, make_lanes, play
-from amago.nets.memory import TransformerMemory
 from amago.nets.memory.diagnose import LayerDiagnosis, diagnose
+from amago.nets.memory.transformer import TransformerMemory
 from amago.replay.collate import collate
 from amago.rollout.recorder import Recorder
 from amago.types import Trajectory, max_goals

@@ -25,8 +25,8 @@ class Actor(nn.Module):
         self.width = 2 * action.size if action.kind == "continuous" else action.size
         factored = action.kind in ("multi_discrete", "multi_binary")
         self.factors = Factors(action) if factored else None
-        self.trunk = mlp((state_dim, *settings.actor_hidden), activate_last=True)
-        self.out = nn.Linear(settings.actor_hidden[-1], num_discounts * self.width)
+        self.trunk = mlp((state_dim, *settings.hidden), activate_last=True)
+        self.out = nn.Linear(settings.hidden[-1], num_discounts * self.width)
 
     def forward(
         self, state: Float[Tensor, "M D"], mask: Bool[Tensor, "M A"] | None = None

@@ -19,6 +19,10 @@ from torch import Tensor, nn
 from amago.nets.layers import symexp, symlog
 from amago.nets.value import Mix, Value
 
+NUM_BINS = 101
+LIMITS = (-20_000.0, 20_000.0)
+"""Returns that the bins span, after --agent.reward-scale; symmetric, so that untrained critics
+start near 0."""
 SMOOTHING = 0.75
 """HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
 LEAST_SHARE = 0.1
@@ -37,7 +41,10 @@ class ReturnBins(nn.Module):
     values: Tensor
 
     def __init__(
-        self, kind: Literal["two_hot", "hl_gauss"], count: int, limits: tuple[float, float]
+        self,
+        kind: Literal["two_hot", "hl_gauss"],
+        count: int = NUM_BINS,
+        limits: tuple[float, float] = LIMITS,
     ) -> None:
         super().__init__()
         self.kind, self.count = kind, count

@@ -46,8 +46,8 @@ class DiscreteCritics(nn.Module):
         self.num_critics = settings.num_critics
         self.shape = (num_discounts, action.size)
         self.bins = _bins(settings)
-        width = num_discounts * action.size * settings.value_width
-        self.layers = _ensemble(settings, (state_dim, *settings.critic_hidden, width), self.bins)
+        width = num_discounts * action.size * (1 if self.bins is None else self.bins.count)
+        self.layers = _ensemble(settings, (state_dim, *settings.hidden, width), self.bins)
 
     def forward(
         self,
@@ -132,8 +132,8 @@ class ContinuousCritics(nn.Module):
         self.bins = _bins(settings)
         # Each discount has output weights of its own, so that PopArt can rescale it alone;
         # bins have one scale for all.
-        width = len(discounts) if self.bins is None else settings.value_width
-        sizes = (state_dim + action.size + 1, *settings.critic_hidden, width)
+        width = len(discounts) if self.bins is None else self.bins.count
+        sizes = (state_dim + action.size + 1, *settings.hidden, width)
         self.layers = _ensemble(settings, sizes, self.bins)
         horizons = 1.0 / (1.0 - torch.tensor(discounts, dtype=torch.float64))
         self.register_buffer("horizons", symlog(horizons).float())
@@ -244,7 +244,7 @@ def _rescale(layer: nn.Module, scale: Tensor, shift: Tensor) -> None:
 def _bins(settings: HeadSettings) -> ReturnBins | None:
     if settings.critic == "scalar":
         return None
-    return ReturnBins(settings.critic, settings.value_width, settings.return_limits)
+    return ReturnBins(settings.critic)
 
 
 def _ensemble(

@@ -17,6 +17,8 @@ ABSENT, PENDING, CURRENT, DONE = range(4)
 """What a slot of an instruction can be."""
 MOST_CHOICES = 64
 """Whole numbers of more values than this are only scaled."""
+TOKEN_DIM = 16
+"""Numbers per token, where goals are words."""
 
 
 def slot_status(
@@ -51,8 +53,8 @@ class InstructionEncoder(nn.Module):
         self.tokens: nn.Embedding | None = None
         width = spec.size
         if spec.kind == "token":
-            self.tokens = nn.Embedding(len(spec.vocabulary), settings.token_dim)
-            width *= settings.token_dim
+            self.tokens = nn.Embedding(len(spec.vocabulary), TOKEN_DIM)
+            width *= TOKEN_DIM
         else:
             low, high = torch.tensor(spec.low), torch.tensor(spec.high)
             self.register_buffer("low", low.float(), persistent=False)

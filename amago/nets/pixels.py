@@ -10,6 +10,12 @@ from torch import Tensor, nn
 from amago.nets.settings import EncoderSettings
 from amago.types import ObsSpec
 
+EMBEDDING_DIM = 8
+"""Numbers per id where one-hots would be too wide: texts, large grids, many categories."""
+CHANNELS = (16, 32, 32)
+"""Channels after each halving of an image; the last one serves all further halvings."""
+IMAGE_FEATURES = 64
+"""Features that an image contributes to a row."""
 SMALLEST_MAP = 8
 """Convolutions halve an image until its longer side is at most this."""
 
@@ -71,21 +77,19 @@ class ImageEncoder(nn.Module):
         height, width, channels = _sizes(spec)
         self.embedding = None
         if spec.kind == "category":
-            self.embedding = nn.Embedding(spec.size, settings.embedding_dim)
-            channels *= settings.embedding_dim
+            self.embedding = nn.Embedding(spec.size, EMBEDDING_DIM)
+            channels *= EMBEDDING_DIM
         # A sixteenth of the shorter side at most, or small frames would lose their content.
         self.reach = min(settings.random_shift, min(height, width) // 16)
         count = 0
         while max(height, width) > SMALLEST_MAP:
             height, width, count = (height + 1) // 2, (width + 1) // 2, count + 1
-        widths = [
-            settings.cnn_channels[min(i, len(settings.cnn_channels) - 1)] for i in range(count)
-        ]
+        widths = [CHANNELS[min(i, len(CHANNELS) - 1)] for i in range(count)]
         trunk = ResidualTrunk if settings.cnn == "residual" else SmallTrunk
         self.trunk = trunk(channels, widths)
-        self.out = nn.Linear(widths[-1] * height * width, settings.image_features)
-        self.norm = nn.LayerNorm(settings.image_features)
-        self.output_dim = settings.image_features
+        self.out = nn.Linear(widths[-1] * height * width, IMAGE_FEATURES)
+        self.norm = nn.LayerNorm(IMAGE_FEATURES)
+        self.output_dim = IMAGE_FEATURES
 
     def forward(self, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         x = channels_first(values, self.spec)

@@ -11,7 +11,7 @@ from amago.nets.action import previous_action
 from amago.nets.instruction import InstructionEncoder
 from amago.nets.layers import mlp
 from amago.nets.normalize import RunningNormalizer
-from amago.nets.pixels import ImageEncoder
+from amago.nets.pixels import EMBEDDING_DIM, ImageEncoder
 from amago.nets.settings import EncoderSettings, InstructionSettings
 from amago.types import Batch, EnvSpec, ObsSpec
 
@@ -60,8 +60,8 @@ class MLPEncoder(TimestepEncoder):
                 categories += count
                 self._plain[key] = count * (item.size if route == "one_hot" else 1)
             elif route == "embed":
-                self.embeddings[_name(key)] = nn.Embedding(item.size, settings.embedding_dim)
-                width += count * settings.embedding_dim
+                self.embeddings[_name(key)] = nn.Embedding(item.size, EMBEDDING_DIM)
+                width += count * EMBEDDING_DIM
             elif route == "trunk":
                 self.trunks[_name(key)] = trunk = ImageEncoder(item, settings)
                 width += trunk.output_dim

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-FEEDFORWARD_FACTOR = 4
-"""Width of a block's hidden layer, relative to the memory's width."""
-
 
 @dataclass(frozen=True)
 class Size:
@@ -31,16 +28,11 @@ class Size:
             "encoder.hidden": self.encoder,
             "instruction.hidden": self.instruction,
             "transformer.model_dim": self.width,
-            "transformer.feedforward_dim": FEEDFORWARD_FACTOR * self.width,
             "transformer.num_heads": self.attention_heads,
             "transformer.num_layers": self.layers,
             "gru.hidden": self.recurrent,
             "gru.output": self.width,
-            "feedforward.width": self.width,
-            "feedforward.hidden": FEEDFORWARD_FACTOR * self.width,
-            "feedforward.num_layers": self.layers,
-            "heads.actor_hidden": self.heads,
-            "heads.critic_hidden": self.heads,
+            "heads.hidden": self.heads,
         }
 
 

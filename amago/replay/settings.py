@@ -16,12 +16,9 @@ class ReplaySettings:
     """Windows per update."""
     context_length: int | None = None
     """Transitions per window, and steps that acting remembers; unset: the whole horizon."""
-    prefetch: int = 2
-    """Batches prepared ahead of the learner."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "replay", "capacity", "batch_size", "context_length")
-        at_least(0, self, "replay", "prefetch")
 
 
 @dataclass(frozen=True)

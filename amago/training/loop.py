@@ -18,6 +18,10 @@ from amago.training.run import Run
 from amago.training.view import View
 
 _Item = TypeVar("_Item")
+WARMUP_EPOCHS = 1
+"""First epochs that only collect."""
+PREFETCH = 2
+"""Batches prepared ahead of the learner."""
 
 
 def train(run: Run, view: View) -> None:
@@ -34,7 +38,7 @@ def train(run: Run, view: View) -> None:
             view.phase("collecting")
             metrics |= collect_epoch(run)
         clock.lap("collect_seconds")
-        if offline or run.epoch >= settings.warmup_epochs:
+        if offline or run.epoch >= WARMUP_EPOCHS:
             metrics |= learn_epoch(run, view, clock)
         clock.lap("learn_seconds")
         run.epoch = epoch
@@ -89,7 +93,7 @@ def learn_epoch(run: Run, view: View, clock: Clock) -> dict[str, Any]:
     start, count = run.learner.updates, run.config.run.updates_per_epoch
     device = run.agent.discounts.device
     mean = MetricMean()
-    batches = run.sampler.batches(start, start + count, run.config.replay.prefetch)
+    batches = run.sampler.batches(start, start + count, PREFETCH)
     for index, batch in enumerate(clock.waits("wait_seconds", batches)):
         mean.add(run.learner.step(batch.to(device)))
         view.phase("learning", (index + 1) / count)

@@ -13,8 +13,6 @@ class RunSettings:
     """Epochs: each collects, learns, and now and then evaluates and saves."""
     updates_per_epoch: int = 50
     """Gradient updates per epoch."""
-    warmup_epochs: int = 1
-    """First epochs that only collect."""
     eval_interval: int = 10
     """Epochs between evaluations; the last epoch is always evaluated."""
     eval_episodes: int = 64
@@ -40,4 +38,4 @@ class RunSettings:
             1, self, "run", "epochs", "updates_per_epoch", "eval_interval", "eval_episodes",
             "final_eval_episodes", "save_interval", "keep_interval",
         )  # fmt: skip
-        at_least(0, self, "run", "warmup_epochs", "threads")
+        at_least(0, self, "run", "threads")

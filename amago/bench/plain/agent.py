@@ -145,9 +145,9 @@ class PlainAgent(nn.Module):
             Block(config.transformer) for _ in range(config.transformer.num_layers)
         )
         self.norm = nn.LayerNorm(width)
-        self.actor = mlp(width, *heads.actor_hidden, outputs)
+        self.actor = mlp(width, *heads.hidden, outputs)
         self.critics = nn.ModuleList(
-            mlp(width, *heads.critic_hidden, outputs) for _ in range(heads.num_critics)
+            mlp(width, *heads.hidden, outputs) for _ in range(heads.num_critics)
         )
         self.popart = Statistics(len(discounts), heads.popart_rate, 1e-4)
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)

@@ -1,10 +1,18 @@
-"""Memories behind one interface."""
+"""Memories behind one interface.
+
+A memory is a file here and an entry in `amago.nets.settings.MEMORIES`.
+"""
 
 from __future__ import annotations
 
-from amago.nets.memory.feedforward import FeedforwardMemory
-from amago.nets.memory.gru import GRUMemory
-from amago.nets.memory.interface import Memory
-from amago.nets.memory.transformer import TransformerMemory
+from importlib import import_module
 
-__all__ = ["FeedforwardMemory", "GRUMemory", "Memory", "TransformerMemory"]
+from amago.nets.memory.interface import Memory
+from amago.nets.settings import MEMORIES
+
+
+def find_memory(name: str) -> type[Memory]:
+    """The class of a memory that `--memory` may name."""
+    module, _, cls = MEMORIES[name].partition(":")
+    found: type[Memory] = getattr(import_module(module), cls)
+    return found

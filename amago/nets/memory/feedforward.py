@@ -5,26 +5,32 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.config import Config
 from amago.nets.layers import mlp
 from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
-from amago.nets.settings import FeedforwardSettings
+from amago.nets.settings import FEEDFORWARD_FACTOR
 from amago.types import Array
 
 
 class FeedforwardMemory(Memory):
     """A residual MLP over the current row."""
 
-    def __init__(self, input_dim: int, settings: FeedforwardSettings) -> None:
+    def __init__(self, input_dim: int, width: int, num_layers: int) -> None:
         super().__init__()
-        width = settings.width
         self.embed = nn.Linear(input_dim, width)
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(settings.num_layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(num_layers))
         self.blocks = nn.ModuleList(
-            mlp((width, settings.hidden, width)) for _ in range(settings.num_layers)
+            mlp((width, FEEDFORWARD_FACTOR * width, width)) for _ in range(num_layers)
         )
         self.final_norm = nn.LayerNorm(width)
         self.output_dim = width
+
+    @classmethod
+    def build(
+        cls, config: Config, input_dim: int, *, context_length: int, horizon: int | None
+    ) -> FeedforwardMemory:
+        return cls(input_dim, config.transformer.model_dim, config.transformer.num_layers)
 
     def forward(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences

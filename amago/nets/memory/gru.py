@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.config import Config
 from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
 from amago.nets.settings import GruSettings
@@ -20,6 +21,12 @@ class GRUMemory(Memory):
         self.project = nn.Linear(settings.hidden, settings.output)
         self.norm = nn.LayerNorm(settings.output)
         self.output_dim = settings.output
+
+    @classmethod
+    def build(
+        cls, config: Config, input_dim: int, *, context_length: int, horizon: int | None
+    ) -> GRUMemory:
+        return cls(input_dim, config.gru)
 
     def forward(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences

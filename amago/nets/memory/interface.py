@@ -7,6 +7,7 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.config import Config
 from amago.nets.sequences import Sequences
 from amago.types import Array
 
@@ -21,6 +22,13 @@ class Memory(nn.Module):
     """
 
     output_dim: int
+
+    @classmethod
+    def build(
+        cls, config: Config, input_dim: int, *, context_length: int, horizon: int | None
+    ) -> Memory:
+        """The memory that a configuration describes; only those in MEMORIES need it."""
+        raise NotImplementedError
 
     def forward(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences

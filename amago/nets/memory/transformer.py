@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.config import Config
 from amago.nets.layers import SigmaLinear
 from amago.nets.memory.cache import KeyValueCache, Span
 from amago.nets.memory.interface import Memory
@@ -149,6 +150,12 @@ class TransformerMemory(Memory):
                     "give --env.horizon or choose sinusoid or rope"
                 )
             self.learned = LearnedPosition(horizon, settings.model_dim)
+
+    @classmethod
+    def build(
+        cls, config: Config, input_dim: int, *, context_length: int, horizon: int | None
+    ) -> TransformerMemory:
+        return cls(input_dim, config.transformer, context_length=context_length, horizon=horizon)
 
     def forward(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
