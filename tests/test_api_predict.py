@@ -191,6 +191,32 @@ def test_evaluate_takes_settings_callables_environments_and_vectors(
     assert amago.evaluate(policy, "amago/Wind-v0", 2)["length_mean"] == 75
 
 
+def test_an_evaluation_can_be_repeated_and_its_arguments_matter(runs: dict[str, Path]) -> None:
+    policy, env = amago.load(runs["wind"]), _config(runs["wind"]).env
+
+    def played(**arguments: Any) -> dict[str, Any]:
+        return amago.evaluate(policy, env, 4, seed=3, **arguments)
+
+    taken: list[Array] = []
+    original = type(policy.policy).act
+
+    def act(self: Any, timestep: Any, state: Any) -> Any:
+        action, state = original(self, timestep, state)
+        taken.append(action.copy())
+        return action, state
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(policy.policy), "act", act)
+        for arguments in ({}, {}, {"greedy": True}):
+            played(**arguments)
+    first, again, greedy = (np.stack(part) for part in np.array_split(np.stack(taken), 3))
+    assert (first == again).all() and not (first == greedy).all()
+    with pytest.raises(ValueError, match=r"no policy for discount 0\.123"):
+        played(discount=0.123)
+    with pytest.raises(ValueError, match="needs lanes that evaluate makes itself"):
+        amago.evaluate(policy, make_vector(env, seed=0, num_lanes=1), 1, instruction="eat cow")
+
+
 def test_evaluate_refuses_an_environment_of_other_spaces(runs: dict[str, Path]) -> None:
     policy = amago.load(runs["wind"])
     with pytest.raises(ValueError, match=r"trained on amago/Wind-v0.*CartPole-v1"):
