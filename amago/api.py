@@ -29,8 +29,9 @@ from amago.serving.predictor import Predictor
 from amago.training import loop
 from amago.training.evaluation import final_test
 from amago.training.header import check_custom
-from amago.training.run import Custom, Run, create, restore
+from amago.training.run import Custom, Run
 from amago.training.source import find_source
+from amago.training.start import create, restore
 from amago.training.view import Silent, View
 from amago.types import EnvSpec, VectorEnv
 
@@ -62,10 +63,16 @@ def resume(
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
     view: View | None = None,
+    epoch: int | None = None,
+    epochs: int | None = None,
 ) -> dict[str, Any]:
-    """Continue a run from its latest checkpoint as if it had never stopped."""
+    """Continue a run from its latest checkpoint as if it had never stopped.
+
+    `epoch` chooses an earlier checkpoint (0: the beginning); what came later is dropped.
+    `epochs` is a new number of epochs to train in all.
+    """
     custom = Custom(Parts(encoder, memory), env)
-    return _finish(restore(Path(run_dir), custom=custom), view)
+    return _finish(restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs), view)
 
 
 def load(

@@ -17,7 +17,7 @@ import amago
 from amago import api
 from amago.nets.sequences import Sequences
 from amago.training.header import read_config
-from amago.training.run import create
+from amago.training.start import create
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CUSTOM = {

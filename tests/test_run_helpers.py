@@ -21,7 +21,7 @@ from amago import api
 from amago.cli import main
 from amago.config import Config, override
 from amago.envs.catalogue import TASKS, task_arguments
-from amago.training import checkpoint
+from amago.training import kept
 from amago.training.view import Silent
 
 torch.set_num_threads(1)
@@ -97,7 +97,7 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple
 
 def evidence(folder: Path) -> dict[str, Any]:
     """All of a run that must not depend on how often it was interrupted."""
-    latest = checkpoint.find(folder / "checkpoints")
+    latest = kept.find(folder / "checkpoints")
     assert latest is not None
     state = json.loads((latest / "state.json").read_text())
     state["offsets"] = state["offsets"][0]  # the second one is timing's

@@ -17,7 +17,7 @@ from amago import api
 from amago.agent.learner import Learner
 from amago.envs.catalogue import PRESETS, preset
 from amago.rollout.stats import RolloutRecord
-from amago.training import checkpoint
+from amago.training import kept
 from amago.training.loop import Clock
 
 
@@ -138,7 +138,7 @@ def test_only_latest_best_and_periodic_checkpoints_stay(
         "000002", "000003", "000006", "000007", "best.json", "latest.json",
     ]  # fmt: skip
     for which, epoch in (("best", "000002"), ("latest", "000007"), ("3", "000003")):
-        found = checkpoint.find(folder, which)
+        found = kept.find(folder, which)
         assert found is not None and found.name == epoch
 
 
@@ -159,7 +159,7 @@ def test_what_a_crash_left_of_a_checkpoint_is_ignored_and_removed(
     half = folder / "checkpoints" / "000004.tmp"
     half.mkdir()
     (half / "model.safetensors").write_bytes(b"half of it")
-    assert str(checkpoint.find(folder / "checkpoints"))[-6:] == "000003"
+    assert str(kept.find(folder / "checkpoints"))[-6:] == "000003"
     api.resume(folder)
     assert not half.exists()
     assert differing(folder, tmp_path / "whole") == []
@@ -169,7 +169,7 @@ def test_a_complete_checkpoint_that_latest_does_not_name_yet_is_made_again(tmp_p
     config = tiny("wind", {"run.epochs": 3, "run.save_interval": 1, "run.keep_interval": 1})
     api.train(config, 0, tmp_path / "run")
     before = evidence(tmp_path / "run")
-    checkpoint.point(tmp_path / "run" / "checkpoints", "latest", 2)
+    kept.point(tmp_path / "run" / "checkpoints", "latest", 2)
     (tmp_path / "run" / "result.json").unlink()
     # Eviction has not happened: the capacity is not reached, so epoch 2 is still complete.
     api.resume(tmp_path / "run")

@@ -17,7 +17,7 @@ from amago.datasets.importing import import_into, read_minari
 from amago.datasets.npz import read_npz
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
-from amago.training.run import create
+from amago.training.start import create
 
 OBS = spaces.Dict({"x": spaces.Box(-9, 9, (2,)), "room": spaces.Discrete(4, start=1)})
 ACTION = spaces.MultiDiscrete([3, 2])

@@ -32,7 +32,7 @@ from amago.config import Config
 from amago.replay.reader import TrajectoryReader
 from amago.replay.relabel import Relabeler
 from amago.replay.store import TrajectoryStore
-from amago.training import checkpoint, files
+from amago.training import checkpoint, files, kept
 from amago.types import Trajectory
 
 # 9 epochs make 27 rollouts: a capacity of 10 evicts from the fourth epoch on. Checkpoints
@@ -111,7 +111,7 @@ def test_a_run_killed_in_a_later_epoch_goes_on_as_if_nothing_had_happened(
     folder = tmp_path / "run"
     code = in_another_process(_train_and_die, _long(preset), preset, folder, epoch, phase)
     assert code == -signal.SIGKILL
-    saved = checkpoint.find(folder / "checkpoints")
+    saved = kept.find(folder / "checkpoints")
     assert saved is not None and int(saved.name) < len(lines(folder)) == epoch - 1
     api.resume(folder)
     assert differing(folder, whole[preset]) == []
@@ -127,7 +127,7 @@ def test_a_killed_run_that_relabels_goes_on_with_the_same_goals_equally_rare(
     assert config.relabel.relabel == "some" and config.relabel.importance_sampling
     code = in_another_process(_train_and_die, config, "maze-runner", folder, 8, "learning")
     assert code == -signal.SIGKILL
-    saved = checkpoint.find(folder / "checkpoints")
+    saved = kept.find(folder / "checkpoints")
     assert saved is not None and int(saved.name) < len(lines(folder)) == 7
     asked_anew: list[bool] = []
 
@@ -165,7 +165,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_from_zero(
 ) -> None:
     folder = tmp_path / "run"
     in_another_process(_train_and_die, _long("wind"), "wind", folder, 3, "learning")
-    assert checkpoint.find(folder / "checkpoints") is None and len(lines(folder)) == 2
+    assert kept.find(folder / "checkpoints") is None and len(lines(folder)) == 2
     api.resume(folder)
     assert differing(folder, whole["wind"]) == []
 
@@ -192,7 +192,7 @@ def _die_at_sync(config: Config, folder: Path, number: int) -> None:
                 die()
         original(path)
 
-    checkpoint.sync_path = files.sync_path = sync  # type: ignore[assignment]
+    checkpoint.sync_path = kept.sync_path = files.sync_path = sync  # type: ignore[assignment]
     api.train(config, 7, folder, preset="wind")
 
 
@@ -203,10 +203,10 @@ def test_a_run_killed_while_it_saves_has_a_complete_checkpoint_and_goes_on(
     folder = tmp_path / "run"
     code = in_another_process(_die_at_sync, _long("wind"), folder, number)
     assert code == -signal.SIGKILL
-    latest = checkpoint.find(folder / "checkpoints")
+    latest = kept.find(folder / "checkpoints")
     assert latest is not None and latest.name in ("000003", "000005")
     assert {path.name for path in latest.iterdir()} == {
-        "model.safetensors", "optimizer.safetensors", "state.json",
+        "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json",
     }  # fmt: skip
     api.resume(folder)
     assert differing(folder, whole["wind"]) == []
@@ -265,7 +265,7 @@ def test_the_command_resume_continues_a_process_that_was_killed_from_outside(
     child = subprocess.Popen([*amago_command, "train", name, *arguments], **quiet)
     deadline = time.monotonic() + 60
     while child.poll() is None and time.monotonic() < deadline:
-        saved = checkpoint.find(folder / "checkpoints")
+        saved = kept.find(folder / "checkpoints")
         if saved is not None and len(lines(folder)) > int(saved.name):
             break
         time.sleep(0.002)

@@ -12,8 +12,8 @@ from test_run_helpers import command, evidence, flags, in_another_process, no_pl
 from amago import api
 from amago.config import Config, override
 from amago.envs.catalogue import preset
-from amago.training import checkpoint
-from amago.training.run import create
+from amago.training import checkpoint, kept
+from amago.training.start import create
 
 SHORT = {"env.kwargs": {"corridor": 4}, "env.ids": (), "run.epochs": 2, "run.keep_interval": 1}
 
@@ -40,8 +40,8 @@ def _longer(start_from: Path) -> Config:
 def test_a_run_begins_with_the_weights_of_another_and_nothing_else_of_it(
     trained: Path, tmp_path: Path, which: str
 ) -> None:
-    latest = checkpoint.find(trained / "checkpoints")
-    first = checkpoint.find(trained / "checkpoints", "1")
+    latest = kept.find(trained / "checkpoints")
+    first = kept.find(trained / "checkpoints", "1")
     assert latest is not None and first is not None and latest != first
     source, path = (trained, latest) if which == "the run" else (first, first)
     run = create(tmp_path / "new", _longer(source), seed=1)

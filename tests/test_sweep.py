@@ -182,15 +182,17 @@ def test_a_further_start_resumes_a_failed_run_from_its_checkpoint(bench: Bench) 
     assert bench.jobs(1)[0].log.read_text().count("$ ") == 2
 
 
-def test_a_run_that_failed_before_its_first_checkpoint_starts_afresh(bench: Bench) -> None:
+def test_a_run_that_failed_before_its_first_checkpoint_is_taken_up_and_nothing_is_deleted(
+    bench: Bench,
+) -> None:
     bench.behaviour = {0: "early-crash"}
     bench.run(1)
     leftover = bench.jobs(1)[0].run_dir / "leftover"
     leftover.write_text("of the first try")
     bench.behaviour = {}
     bench.run(1)
-    assert bench.started() == [("seed-0", "start"), ("seed-0", "start")]
-    assert not leftover.exists()
+    assert bench.started() == [("seed-0", "start"), ("seed-0", "resume")]
+    assert leftover.exists()
 
 
 def test_a_resumed_run_keeps_its_folder(bench: Bench) -> None:

@@ -16,8 +16,8 @@ import amago
 from amago import api
 from amago.config import override
 from amago.training import packed
-from amago.training.run import create
 from amago.training.source import find_source
+from amago.training.start import create
 from amago.zoo.pack import pack
 
 SHORT = {"env.kwargs": {"corridor": 4}, "env.ids": (), "run.epochs": 2, "run.eval_interval": 1}

@@ -36,7 +36,7 @@ def import_data(arguments: Sequence[str]) -> int:
     options = parse(ImportOptions, gathered("--set", arguments), "amago import")
     from amago.datasets.importing import import_into
     from amago.sweep.jobs import flags, parse_overrides
-    from amago.training.run import create
+    from amago.training.start import create
 
     if not options.sources:
         raise ValueError("expected at least one file, data set or run to import, got none")

@@ -45,6 +45,10 @@ class ResumeOptions:
 
     run: tyro.conf.Positional[Path]
     """The run folder."""
+    from_: Annotated[int | None, tyro.conf.arg(name="from")] = None
+    """Epoch of an earlier checkpoint to go on from; 0 begins again. What came later is dropped."""
+    epochs: int | None = None
+    """Epochs to train in all; unset: as many as before."""
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -91,5 +95,8 @@ def resume(arguments: Sequence[str]) -> int:
     from amago.training.header import read_config
     from amago.training.view import make_view
 
-    epochs = read_config(options.run).run.epochs
-    return run_to_the_end(options.run, lambda: api.resume(options.run, view=make_view(epochs)))
+    view = make_view(options.epochs or read_config(options.run).run.epochs)
+    return run_to_the_end(
+        options.run,
+        lambda: api.resume(options.run, view=view, epoch=options.from_, epochs=options.epochs),
+    )

@@ -16,7 +16,8 @@ from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
 from amago.training.header import read_config, read_header
-from amago.training.run import Custom, restore
+from amago.training.run import Custom
+from amago.training.start import restore
 from amago.types import BARE_KEY, EnvSpec, Trajectory
 
 

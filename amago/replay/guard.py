@@ -9,6 +9,7 @@ from pathlib import Path
 _NETWORK_FILE_SYSTEMS = frozenset(
     ("afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "sshfs")
 )
+LOCK_NAME = "writer.lock"
 _writers_here: set[Path] = set()
 
 
@@ -41,19 +42,20 @@ def _file_system(path: Path, mounts: Path) -> str:
 class WriterLock:
     """The exclusive right to write to a directory, until release or the process's death."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: str = "the replay store") -> None:
         self._path = path.resolve()
         # Record locks belong to a process: they do not outlive it through forked children,
         # but they do not exclude a second lock of the same process either.
         if self._path in _writers_here:
-            raise _taken(path, "this process")
-        self._file = os.open(path / "writer.lock", os.O_RDWR | os.O_CREAT, 0o644)
+            raise _taken(what, path, "this process")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(path / LOCK_NAME, flags, 0o666)
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             holder = os.read(self._file, 32).decode() or "unknown"
             os.close(self._file)
-            raise _taken(path, f"process {holder}") from error
+            raise _taken(what, path, f"process {holder}") from error
         except OSError:
             os.close(self._file)
             raise
@@ -68,8 +70,8 @@ class WriterLock:
         self._file = -1
 
 
-def _taken(path: Path, holder: str) -> ValueError:
+def _taken(what: str, path: Path, holder: str) -> ValueError:
     return ValueError(
-        f"expected to be the only writer of the replay store {path}, but {holder} has it open; "
-        "stop that run, choose another path, or read with TrajectoryStore.open_readonly"
+        f"expected to be the only writer of {what} {path}, but {holder} has it open; "
+        "wait for it, stop it, or choose another path; nothing was changed"
     )

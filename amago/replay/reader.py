@@ -251,8 +251,8 @@ class TrajectoryReader:
             received = f"{len(missing)} missing, the first is {missing[0]}" if missing else "that"
             raise ValueError(
                 f"expected every trajectory of the window [{lo}, {hi}) in {self._path}, got "
-                f"{received}; resume from a checkpoint that was made with this store, or "
-                "start anew with window=(0, 0)"
+                f"{received}; restore the replay from a copy, or go on with what is left: "
+                f"`amago resume {self._path.parent} --from EPOCH`"
             )
         self._lengths = lengths
         self._window = (lo, hi)

@@ -32,6 +32,7 @@ from amago.replay.format import (
     STORE_VERSION,
     check_spaces,
     check_trajectory,
+    id_of,
     key_of,
     spaces_of,
 )
@@ -53,8 +54,13 @@ class TrajectoryStore(TrajectoryReader):
         spec: EnvSpec,
         capacity: int,
         window: tuple[int, int] | None = None,
+        *,
+        what_is_left: bool = False,
     ) -> None:
-        """Open or create; `window` is that of the checkpoint resumed, (0, 0) to start anew."""
+        """Open or create; `window` is that of the checkpoint resumed, (0, 0) to start anew.
+
+        `what_is_left` accepts a window whose older trajectories have been evicted since.
+        """
         if capacity < 1:
             raise ValueError(f"expected a capacity of at least 1 trajectory, got {capacity}")
         self._path, self._spec, self._capacity = Path(path), spec, capacity
@@ -69,7 +75,7 @@ class TrajectoryStore(TrajectoryReader):
             raise
         try:
             self._describe()
-            self.refresh(window)
+            self.refresh(self._left_of(window) if window and what_is_left else window)
             self._resume()
         except BaseException:
             self.close()
@@ -142,6 +148,16 @@ class TrajectoryStore(TrajectoryReader):
         self.sync()
         for directory in (self._path, self._path.absolute().parent):
             _sync_directory(directory)
+
+    def _left_of(self, window: tuple[int, int]) -> tuple[int, int]:
+        """The newest part of a window that is on disk without a gap."""
+        low, high = window
+        with self._reading() as txn:
+            present = {id_of(key) for key, _ in txn.cursor(self._steps)}
+        start = high
+        while start > low and start - 1 in present:
+            start -= 1
+        return start, high
 
     def _resume(self) -> None:
         """Forget ids from hi on and unfinished imports, and narrow the window to the capacity."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -83,14 +82,12 @@ def next_step(job: Job) -> Step:
     """What is left to do for a run, told from its folder alone."""
     if (job.run_dir / "result.json").is_file():
         return "skip"
-    return "resume" if (job.run_dir / "checkpoints" / "latest.json").is_file() else "start"
+    return "resume" if (job.run_dir / "config.json").is_file() else "start"
 
 
-def prepare(job: Job, step: Step) -> None:
-    """Make room for a start: a folder without checkpoint and result cannot go on."""
+def prepare(job: Job) -> None:
+    """Make the folder in which the run's own folder and log come to be."""
     job.run_dir.parent.mkdir(parents=True, exist_ok=True)
-    if step == "start" and job.run_dir.exists():
-        shutil.rmtree(job.run_dir)
 
 
 def amago_command(job: Job, step: Step) -> list[str]:

@@ -98,7 +98,7 @@ class Queue:
     def _start(self, item: Progress) -> None:
         job, step = item.job, next_step(item.job)
         try:
-            prepare(job, step)
+            prepare(job)
             self.children[job.run_dir] = self._spawn(job, step)
         except OSError as error:
             item.state, item.note = "failed", str(error)

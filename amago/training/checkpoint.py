@@ -1,90 +1,107 @@
 """Checkpoints: safetensors and JSON, complete or not there at all.
 
-`checkpoints/<epoch>/` holds the weights, the optimiser's moments and the run's counters. It
-is written beside its final name, made durable, then renamed; only then `latest.json` (or
-`best.json`) points to it. Loading one runs no code.
+`checkpoints/<epoch>/` holds the weights, the optimiser's moments, the run's counters and the
+checksums of these files. It is written beside its final name, made durable, then renamed; only
+then `latest.json` (or `best.json`) points to it. Loading one runs no code. Which checkpoint a
+run goes on from is chosen in `kept.py`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from amago.agent.agent import Agent
 from amago.agent.learner import Learner
 from amago.training.files import read_json, sync_path, write_json
+from amago.training.kept import point
 
 _FORMAT_VERSION = 1
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+CHECKSUMS = "checksums.json"
+_COUNTERS: dict[str, Any] = {
+    **dict.fromkeys(("epoch", "env_steps", "updates", "skipped"), int),
+    **dict.fromkeys(("episodes", "window", "offsets"), list),
+    "best_return": float | int | None,
+    "best_epoch": int | None,
+    "exploration_steps": float | int,
+    "seconds": float | int,
+}
+"""What `state.json` must hold, by kind."""
 
 
-def save(
-    folder: Path, epoch: int, learner: Learner, state: dict[str, Any], *, best: bool = False
-) -> Path:
-    """Write checkpoint `epoch` and make it the latest, and the best if it is."""
+@dataclass(frozen=True)
+class Snapshot:
+    """A run at the end of an epoch, in memory of its own."""
+
+    epoch: int
+    state: dict[str, Any]
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+
+
+def take(epoch: int, learner: Learner, state: dict[str, Any]) -> Snapshot:
+    """What a checkpoint of now would hold; later updates do not change it."""
+    model = learner.agent.state_dict()
+    return Snapshot(epoch, state, _copied(model), _copied(_optimizer_tensors(learner)))
+
+
+def save(folder: Path, snapshot: Snapshot, *, best: bool = False) -> Path:
+    """Write a checkpoint and make it the latest, and the best if it is."""
     folder.mkdir(exist_ok=True)
-    final, temporary = folder / f"{epoch:06d}", folder / f"{epoch:06d}.tmp"
-    for leftover in (temporary, final):
-        shutil.rmtree(leftover, ignore_errors=True)
+    name = f"{snapshot.epoch:06d}"
+    final, temporary = folder / name, folder / f"{name}.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
-    save_file(_contiguous(learner.agent.state_dict()), temporary / MODEL)
-    save_file(_optimizer_tensors(learner), temporary / OPTIMIZER)
-    for name in (MODEL, OPTIMIZER):
-        sync_path(temporary / name)
-    write_json(temporary / STATE, {"version": _FORMAT_VERSION, "epoch": epoch, **state})
-    temporary.rename(final)
+    state = {"version": _FORMAT_VERSION, "epoch": snapshot.epoch, **snapshot.state}
+    contents = {
+        MODEL: to_bytes(snapshot.model),
+        OPTIMIZER: to_bytes(snapshot.optimizer),
+        STATE: (json.dumps(state, indent=1) + "\n").encode(),
+    }
+    for file, content in contents.items():
+        (temporary / file).write_bytes(content)
+        sync_path(temporary / file)
+    write_json(temporary / CHECKSUMS, {file: _digest(data) for file, data in contents.items()})
+    shutil.rmtree(final, ignore_errors=True)
+    os.rename(temporary, final)
     sync_path(folder)
     # The latest last: a crash before it makes this epoch anew, best pointer included.
-    for name in ("best", "latest") if best else ("latest",):
-        point(folder, name, epoch)
+    for pointer in ("best", "latest") if best else ("latest",):
+        point(folder, pointer, snapshot.epoch)
     return final
 
 
-def point(folder: Path, name: str, epoch: int) -> None:
-    """Make `latest` or `best` mean one checkpoint."""
-    write_json(folder / f"{name}.json", {"checkpoint": f"{epoch:06d}"})
-
-
-def find(folder: Path, name: str = "latest") -> Path | None:
-    """The checkpoint that `latest`, `best` or an epoch number means; None if there is none."""
-    if name.isdecimal():
-        path = folder / f"{int(name):06d}"
-        return path if path.is_dir() else None
-    pointer = folder / f"{name}.json"
-    if not pointer.exists():
-        return None
-    path = folder / read_json(pointer)["checkpoint"]
-    return path if path.is_dir() else None
-
-
-def names(folder: Path) -> list[str]:
-    """What `find` can be asked for."""
-    pointers = [name for name in ("latest", "best") if find(folder, name) is not None]
-    epochs = sorted(path.name for path in folder.glob("[0-9]*") if path.name.isdecimal())
-    return [*pointers, *(str(int(epoch)) for epoch in epochs)]
-
-
-def prune(folder: Path, keep_interval: int | None) -> None:
-    """Remove what is neither latest, best nor periodic, and what a crash left behind."""
-    kept = {find(folder, "latest"), find(folder, "best")}
-    for path in folder.iterdir():
-        if not path.is_dir() or path in kept:
-            continue
-        periodic = keep_interval and path.name.isdecimal() and int(path.name) % keep_interval == 0
-        if not periodic:
-            shutil.rmtree(path)
+def problem(path: Path) -> str | None:
+    """What is wrong with a checkpoint's files; None if they are as they were written."""
+    try:
+        sums = _checksums(path)
+        for name in (MODEL, OPTIMIZER, STATE):
+            content = (path / name).read_bytes()
+            if sums and sums.get(name) != _digest(content):
+                return f"{name} is damaged (its checksum differs)"
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is missing"
+    except ValueError:
+        return f"{CHECKSUMS} is damaged"
+    return None
 
 
 def load_agent(path: Path, agent: Agent) -> None:
     """Fill an agent's weights; shapes that differ are an error that names them."""
-    device = agent.discounts.device
-    tensors = _load(path / MODEL, device)
+    _check_sum(path, MODEL)
+    tensors = _load(path / MODEL, agent.discounts.device)
     try:
         agent.load_state_dict(tensors)
     except RuntimeError as error:
@@ -94,40 +111,81 @@ def load_agent(path: Path, agent: Agent) -> None:
         ) from error
 
 
-def load_learner(path: Path, learner: Learner) -> dict[str, Any]:
-    """Fill weights and optimiser; return the run's counters."""
+def read_state(path: Path) -> dict[str, Any]:
+    """The run's counters in a checkpoint."""
     state: dict[str, Any] = read_json(path / STATE)
-    if state["version"] != _FORMAT_VERSION:
+    version = state.get("version") if isinstance(state, dict) else None
+    if version != _FORMAT_VERSION:
         raise ValueError(
-            f"{path} has checkpoint format {state['version']}, this amago reads "
-            f"{_FORMAT_VERSION}; resume it with the amago that wrote it"
+            f"{path} has checkpoint format {version}, this amago reads {_FORMAT_VERSION}; resume "
+            "it with the amago that wrote it"
         )
+    for name, kind in _COUNTERS.items():
+        if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
+            raise damaged(path / STATE, f"{name} is {state.get(name)!r}")
+    for name in ("window", "offsets"):
+        pair = state[name]
+        if len(pair) != 2 or not all(isinstance(value, int) and value >= 0 for value in pair):
+            raise damaged(path / STATE, f"{name} is {pair!r}")
+    return state
+
+
+def load_learner(path: Path, learner: Learner) -> None:
+    """Fill weights and optimiser."""
     load_agent(path, learner.agent)
     tensors = _load(path / OPTIMIZER, learner.agent.discounts.device)
     for index, parameter in enumerate(learner.parameters):
         names = ("step", "exp_avg", "exp_avg_sq")
         if f"{index}.step" in tensors:
             learner.optimizer.state[parameter] = {n: tensors[f"{index}.{n}"] for n in names}
-    return state
+
+
+def _check_sum(path: Path, name: str) -> None:
+    """ValueError if a file is not what was written."""
+    sums = _checksums(path)
+    if not (path / name).is_file():
+        return  # reading it says so
+    if sums and sums.get(name) != _digest((path / name).read_bytes()):
+        raise damaged(path / name, "its checksum differs")
+
+
+def _checksums(path: Path) -> dict[str, str]:
+    """The checksums of a checkpoint; none where it was made before they were written."""
+    file = path / CHECKSUMS
+    sums = read_json(file) if file.is_file() else {}
+    if not isinstance(sums, dict):
+        raise ValueError(f"{file} is damaged; restore it from a copy")
+    return sums
 
 
 def _load(path: Path, device: torch.device) -> dict[str, Tensor]:
     try:
         return load_file(path, device=str(device))
     except (SafetensorError, OSError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); restore it from a copy, or point latest.json at "
-            "another checkpoint"
-        ) from error
+        raise damaged(path, str(error)) from error
+
+
+def damaged(path: Path, reason: str) -> ValueError:
+    """The error of a file that cannot be used."""
+    return ValueError(
+        f"{path} is damaged ({reason}); restore it from a copy, or use another checkpoint "
+        "of the run"
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
-    tensors = {}
-    for index, parameter in enumerate(learner.parameters):
-        for name, value in learner.optimizer.state.get(parameter, {}).items():
-            tensors[f"{index}.{name}"] = torch.as_tensor(value)
-    return _contiguous(tensors)
+    return {
+        f"{index}.{name}": torch.as_tensor(value)
+        for index, parameter in enumerate(learner.parameters)
+        for name, value in learner.optimizer.state.get(parameter, {}).items()
+    }
 
 
-def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.detach().contiguous() for name, value in tensors.items()}
+def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name: value.detach().to("cpu", copy=True).contiguous() for name, value in tensors.items()
+    }

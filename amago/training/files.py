@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +32,14 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not valid JSON ({error}); restore it from a copy") from error
+
+
+def empty_folder(folder: Path, *, remove: bool) -> None:
+    """Remove what is in a folder, and the folder itself if asked; links are not followed."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    if remove:
+        folder.rmdir()

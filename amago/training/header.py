@@ -29,6 +29,11 @@ def write_header(
     write_json(folder / "config.json", header)
 
 
+def rewrite_epochs(folder: Path, header: dict[str, Any], config: Config) -> None:
+    """Give a run another number of epochs."""
+    write_json(folder / "config.json", {**header, "config": to_dict(config)})
+
+
 def read_header(folder: Path) -> dict[str, Any]:
     """config.json of a run folder."""
     path = folder / "config.json"

@@ -53,11 +53,15 @@ class Logger:
         for tracker in self._trackers:
             tracker.log(scalars, int(metrics["env_steps"]))
 
+    @property
     def offsets(self) -> tuple[int, int]:
-        """Durable lengths of both files."""
+        """Lengths of both files."""
+        return self.metrics.offset, self.timing.offset
+
+    def sync(self) -> None:
+        """Make both files durable."""
         self.metrics.sync()
         self.timing.sync()
-        return self.metrics.offset, self.timing.offset
 
     def close(self) -> None:
         self.metrics.close()

@@ -54,7 +54,8 @@ def train(run: Run, view: View) -> None:
         view.epoch(metrics, timing)
         improved = metrics.get("eval/return_mean", run.best_return) > run.best_return
         if improved:
-            run.best_return = metrics["eval/return_mean"]
+            run.best_return, run.best_epoch = metrics["eval/return_mean"], epoch
+        run.end_epoch()
         if last or improved or epoch % settings.save_interval == 0:
             run.save(best=improved)
 

@@ -1,10 +1,13 @@
-"""A run: its folder, its parts, and what a checkpoint must remember of them."""
+"""A run: its folder, its parts, and what a checkpoint must remember of them.
+
+`start.py` begins a run or takes it up again.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,23 +17,23 @@ import torch
 
 from amago.agent.agent import Agent, Parts, resolve_context_length
 from amago.agent.learner import Learner
-from amago.config import Config, from_dict
+from amago.config import Config
 from amago.envs.registry import MakeEnv, make_vector
 from amago.evaluation.play import make_lanes
+from amago.replay.guard import WriterLock
 from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.exploration import Exploration
 from amago.seeding import derive, seed_torch
-from amago.training import checkpoint
+from amago.training import checkpoint, kept
 from amago.training.evaluation import evaluation_settings
-from amago.training.files import read_json
-from amago.training.header import check_custom, read_header, write_header
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
 from amago.training.source import find_source
 from amago.types import EnvSpec, VectorEnv
 
+_LOG = logging.getLogger("amago")
 _DEFAULT_STEPS = 1000
 """Steps per lane and epoch for environments without a horizon."""
 
@@ -70,16 +73,50 @@ class Run:
     """Epochs completed."""
     env_steps: int = 0
     best_return: float = -math.inf
+    best_epoch: int | None = None
+    """The epoch whose evaluation gave `best_return`."""
     seconds: float = 0.0
+    lock: WriterLock | None = None
+    """The right to write to the folder, given back by `close`."""
+    complete: checkpoint.Snapshot | None = None
+    """The end of the last complete epoch, from which a resumed run goes on exactly."""
+    saved_epoch: int = 0
 
     @property
     def agent(self) -> Agent:
         return self.learner.agent
 
+    def end_epoch(self) -> None:
+        """Remember this moment: from here on the run can be taken up again."""
+        self.complete = checkpoint.take(self.epoch, self.learner, self._state())
+
     def save(self, *, best: bool = False) -> None:
         """Make a durable checkpoint of now; only then let old trajectories and old ones go."""
+        self.end_epoch()
+        self._write(best)
+        self.store.evict()
+
+    def save_complete(self) -> int:
+        """Save the last complete epoch unless it is saved; the epoch that a resume goes on from.
+
+        Nothing is evicted, because trajectories of the epoch that was broken off have already
+        moved the replay's window.
+        """
+        if self.complete is not None and self.complete.epoch > self.saved_epoch:
+            self._write(best=False)
+        return self.saved_epoch
+
+    def _write(self, best: bool) -> None:
+        assert self.complete is not None
         self.store.sync()
-        state = {
+        self.logger.sync()
+        folder = self.folder / "checkpoints"
+        checkpoint.save(folder, self.complete, best=best)
+        self.saved_epoch = self.complete.epoch
+        kept.prune(folder, self.config.run.keep_interval)
+
+    def _state(self) -> dict[str, Any]:
+        return {
             "env_steps": self.env_steps,
             "updates": self.learner.updates,
             "skipped": self.learner.skipped,
@@ -87,50 +124,17 @@ class Run:
             "episodes": self.env.episodes.tolist(),
             "window": list(self.store.window),
             "best_return": None if math.isinf(self.best_return) else self.best_return,
-            "offsets": list(self.logger.offsets()),
+            "best_epoch": self.best_epoch,
+            "offsets": list(self.logger.offsets),
             "seconds": self.seconds,
         }
-        folder = self.folder / "checkpoints"
-        checkpoint.save(folder, self.epoch, self.learner, state, best=best)
-        self.store.evict()
-        checkpoint.prune(folder, self.config.run.keep_interval)
 
     def close(self) -> None:
-        self.env.close()
-        self.eval_env.close()
-        self.store.close()
-        self.logger.close()
-
-
-def create(
-    folder: Path, config: Config, seed: int, *, preset: str = "", custom: Custom | None = None
-) -> Run:
-    """A new run in an empty folder."""
-    custom = custom or Custom()
-    if seed < 0:
-        raise ValueError(f"--seed must be 0 or more, got {seed}")
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(
-            f"{folder} is not empty; continue it with `amago resume {folder}` or choose another "
-            "--run-dir"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_header(folder, config, seed, preset, custom.names())
-    try:
-        return _assemble(folder, config, seed, custom, None)
-    except BaseException:
-        shutil.rmtree(folder)  # nothing was trained; a corrected command may use the same folder
-        raise
-
-
-def restore(folder: Path, *, custom: Custom | None = None) -> Run:
-    """The run as its latest checkpoint left it, or from zero and imported data if there is none."""
-    custom = custom or Custom()
-    header = read_header(folder)
-    check_custom(folder, header, custom.names())
-    config = from_dict(header["config"])
-    latest = checkpoint.find(folder / "checkpoints")
-    return _assemble(folder, config, header["seed"], custom, latest)
+        with contextlib.ExitStack() as closing:
+            if self.lock is not None:
+                closing.callback(self.lock.release)
+            for part in (self.logger, self.store, self.eval_env, self.env):
+                closing.callback(part.close)
 
 
 def _resolve_device(name: str) -> torch.device:
@@ -142,10 +146,21 @@ def _resolve_device(name: str) -> torch.device:
         raise ValueError(f"--run.device {name} cannot be used here; try auto or cpu") from error
 
 
-def _assemble(folder: Path, config: Config, seed: int, custom: Custom, latest: Path | None) -> Run:
-    """All parts of a run; what was opened is closed again when a later part fails."""
+def assemble(
+    folder: Path,
+    config: Config,
+    seed: int,
+    custom: Custom,
+    latest: Path | None,
+    *,
+    what_is_left: bool = False,
+) -> Run:
+    """All parts of a run; what was opened is closed again when a later part fails.
+
+    `what_is_left` accepts a replay that has turned over since the checkpoint.
+    """
     with contextlib.ExitStack() as opened:
-        run = _build(folder, config, seed, custom, latest, opened)
+        run = _build(folder, config, seed, custom, latest, what_is_left, opened)
         opened.pop_all()
         return run
 
@@ -156,10 +171,11 @@ def _build(
     seed: int,
     custom: Custom,
     latest: Path | None,
+    what_is_left: bool,
     opened: contextlib.ExitStack,
 ) -> Run:
     prepare_process(config.run.threads)
-    state = {} if latest is None else read_json(latest / checkpoint.STATE)
+    state = {} if latest is None else checkpoint.read_state(latest)
 
     env = make_vector(
         config.env,
@@ -186,8 +202,13 @@ def _build(
         rollout_steps=steps_per_epoch,
         seed=derive(seed, "exploration"),
     )
-    low, high = state.get("window", (0, 0))
-    store = TrajectoryStore(folder / "replay", env.spec, config.replay.capacity, (low, high))
+    if latest is not None:
+        checkpoint.load_learner(latest, learner)
+    elif config.run.start_from:
+        _start_from(config.run.start_from, agent)
+    # All that may fail was read; from here on the folder is changed.
+    _go_back_to(folder, config, state)
+    store = _open_store(folder / "replay", env.spec, config.replay.capacity, state, what_is_left)
     opened.callback(store.close)
     context_length = resolve_context_length(config, env.spec)
     sampler = Sampler(
@@ -204,11 +225,32 @@ def _build(
         folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
         steps_per_epoch, custom.make_env,
     )  # fmt: skip
-    if latest is not None:
-        _restore_counters(run, checkpoint.load_learner(latest, learner))
-    elif config.run.start_from:
-        _start_from(config.run.start_from, agent)
+    if state:
+        _restore_counters(run, state)
     return run
+
+
+def _open_store(
+    path: Path, spec: EnvSpec, capacity: int, state: dict[str, Any], what_is_left: bool
+) -> TrajectoryStore:
+    low, high = state.get("window", (0, 0))
+    store = TrajectoryStore(path, spec, capacity, (low, high), what_is_left=what_is_left)
+    wanted, found = min(high - low, capacity), high - store.window[0]
+    if found < wanted:
+        _LOG.warning(
+            f"{path}: {found} of the {wanted} trajectories that this checkpoint had are left; "
+            "the run goes on with them, not exactly as before"
+        )
+    return store
+
+
+def _go_back_to(folder: Path, config: Config, state: dict[str, Any]) -> None:
+    """Let a folder say what it said at a checkpoint, or at the beginning."""
+    epoch = state.get("epoch", 0)
+    if epoch < config.run.epochs:
+        (folder / "result.json").unlink(missing_ok=True)
+    if (folder / "checkpoints").is_dir():
+        kept.rewind(folder / "checkpoints", epoch, state.get("best_epoch"))
 
 
 def _start_from(name: str, agent: Agent) -> None:
@@ -237,4 +279,5 @@ def _restore_counters(run: Run, state: dict[str, Any]) -> None:
     run.learner.updates, run.learner.skipped = state["updates"], state["skipped"]
     run.exploration.steps = state["exploration_steps"]
     run.env.episodes = np.array(state["episodes"])
+    run.saved_epoch, run.best_epoch = state["epoch"], state["best_epoch"]
     run.best_return = -math.inf if state["best_return"] is None else state["best_return"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import torch
 
 from amago.agent.agent import Agent, Parts
 from amago.config import Config, from_dict
-from amago.training import checkpoint, packed
+from amago.training import checkpoint, kept, packed
 from amago.training.header import read_header
 from amago.types import EnvSpec
 
+_LOG = logging.getLogger("amago")
 ZOO_PREFIX = "zoo:"
 ZOO_FOLDER = Path(__file__).resolve().parent.parent / "zoo" / "agents"
 """Packed agents that come with amago."""
@@ -28,6 +30,8 @@ class Source:
     header: dict[str, Any]
     path: Path
     """A packed file, or the folder of a checkpoint."""
+    which: str = "latest"
+    """The checkpoint that was asked for."""
 
     @property
     def config(self) -> Config:
@@ -49,8 +53,15 @@ class Source:
 
     def fill(self, agent: Agent) -> None:
         """Put the weights into an agent of the same shapes."""
-        read = packed.read_weights if self.is_packed else checkpoint.load_agent
-        read(self.path, agent)
+        if self.is_packed:
+            return packed.read_weights(self.path, agent)
+        try:
+            checkpoint.load_agent(self.path, agent)
+        except (ValueError, OSError):
+            if self.path.is_dir():
+                raise
+            # A trainer has replaced this checkpoint since it was found.
+            find_source(self.name, self.which).fill(agent)
 
 
 def find_source(name: str | Path, which: str = "latest") -> Source:
@@ -64,14 +75,23 @@ def find_source(name: str | Path, which: str = "latest") -> Source:
     if (path / checkpoint.MODEL).exists():
         return Source(text, read_header(path.resolve().parent.parent), path)
     header = read_header(path)
-    found = checkpoint.find(path / "checkpoints", which)
+    found = _find_checkpoint(path / "checkpoints", which)
     if found is None:
-        known = ", ".join(checkpoint.names(path / "checkpoints"))
+        known = ", ".join(kept.names(path / "checkpoints"))
         raise ValueError(
             f"{name} has no checkpoint {which!r}; "
             + (f"it has {known}" if known else f"train it further with `amago resume {name}`")
         )
-    return Source(text, header, found)
+    return Source(text, header, found, which)
+
+
+def _find_checkpoint(folder: Path, which: str) -> Path | None:
+    if which != "latest":
+        return kept.find(folder, which)
+    found, notes = kept.newest_sound(folder, checkpoint.problem)
+    for note in notes:
+        _LOG.warning(note)
+    return found
 
 
 def zoo_names() -> list[str]:
