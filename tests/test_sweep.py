@@ -220,7 +220,7 @@ DRIVER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from test_scale_sweep import Bench
+from test_sweep import Bench
 from amago.sweep.sweep import run_jobs
 bench = Bench(Path(sys.argv[2]))
 bench.behaviour = dict.fromkeys(range(3), sys.argv[3])
