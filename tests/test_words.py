@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import amago
+from amago.config import dotted
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     path
@@ -90,3 +93,26 @@ def test_the_tree_of_a_page_lists_the_parts_that_there_are(page: str) -> None:
     modules = {path.name for path in (ROOT / "amago").glob("*.py") if path.name[0] != "_"}
     assert parts <= listed, f"{page} does not list {sorted(parts - listed)}"
     assert listed <= parts | modules, f"{page} lists {sorted(listed - parts - modules)}"
+
+
+DOCS = [page for page in PAGES if "results" not in page.parts and "notebook" not in page.parts]
+"""Pages about the code of today; results and notebook are about code of their own time."""
+
+
+@pytest.mark.parametrize("page", DOCS, ids=_name)
+def test_files_and_functions_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, function in re.findall(r"`([\w/]+\.py)`(?:,? `(\w+)[\w.]*`)?", text):
+        found = [root / name for root in (ROOT, ROOT / "amago") if (root / name).is_file()]
+        found += [path for path in SOURCES if "/" not in name and path.name == name]
+        assert found, f"{_name(page)} names {name}"
+        assert function in found[0].read_text(encoding="utf-8"), f"{_name(page)}: {name} {function}"
+
+
+@pytest.mark.parametrize("page", DOCS, ids=_name)
+def test_settings_that_a_page_names_exist(page: Path) -> None:
+    settings = dotted(amago.preset("gym"))
+    named = re.findall(r"--((?:\w+\.)+[\w.-]*\w)", page.read_text(encoding="utf-8"))
+    for name in (flag.replace("-", "_") for flag in named):
+        known = name in settings or name.startswith("env.kwargs.")
+        assert known, f"{_name(page)} names --{name}, which is no setting"
