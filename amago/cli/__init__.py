@@ -16,6 +16,7 @@ from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
+from amago.cli.watch import WatchOptions, watch
 from amago.cli.zoo import ZooOptions, zoo
 from amago.envs.catalogue import PRESETS
 
@@ -23,6 +24,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "watch": (watch, WatchOptions),
     "zoo": (zoo, ZooOptions),
     "pack": (pack, PackOptions),
     "check-env": (check_env, CheckEnvOptions),

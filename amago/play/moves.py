@@ -1,0 +1,74 @@
+"""What a person at the keyboard can do in an environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from amago.types import ActionSpec, Array
+
+KEYS = "1234567890qwertyuiopasdfghjklzxcvbnm"
+"""For actions without a key of their own, in the browser's names."""
+ARROWS = {"left": "ArrowLeft", "up": "ArrowUp", "right": "ArrowRight", "down": "ArrowDown"}
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "amago/DarkKeyToDoor-v0": ("left", "up", "right", "down", "stay"),
+    "amago/TMaze-v0": ("right", "up", "left", "down"),
+    "amago/ActiveTMaze-v0": ("right", "up", "left", "down"),
+    "amago/MazeRunner-v0": ("left", "up", "right", "down"),
+    "amago/PackageDelivery-v0": (
+        "forward", "left", "right", "stay", "drop 1", "drop 2", "drop 3", "drop 4",
+    ),
+    "amago/Crafter-v0": (
+        "noop", "left", "right", "up", "down", "do", "sleep", "place stone", "place table",
+        "place furnace", "place plant", "make wood pickaxe", "make stone pickaxe",
+        "make iron pickaxe", "make wood sword", "make stone sword", "make iron sword",
+    ),
+}  # fmt: skip
+"""Names of discrete actions, by environment."""
+OWN_KEYS = {"stay": "s", "noop": "s", "forward": "ArrowUp"}
+
+
+@dataclass(frozen=True)
+class Move:
+    """An action with a name and a key."""
+
+    name: str
+    key: str
+    """As KeyboardEvent.key has it."""
+    action: Array
+    """For one lane."""
+
+
+def moves_of(env_id: str, action: ActionSpec) -> list[Move]:
+    """Every action that a person can choose; empty where that would take more than a key."""
+    if action.kind == "continuous" and action.size == 2:
+        return [
+            Move(name, key, np.array([vector], np.float32))
+            for name, key, vector in (
+                ("left", "ArrowLeft", (-1, 0)),
+                ("up", "ArrowUp", (0, 1)),
+                ("right", "ArrowRight", (1, 0)),
+                ("down", "ArrowDown", (0, -1)),
+                ("stay", "s", (0, 0)),
+            )
+        ]
+    if action.kind != "discrete" or action.size > len(KEYS):
+        return []
+    names = action_names(env_id, action)
+    keys = {name: ARROWS.get(name) or OWN_KEYS.get(name) for name in names}
+    spare = iter([key for key in KEYS if key not in keys.values()])
+    return [
+        Move(name, keys[name] or next(spare), np.array([index])) for index, name in enumerate(names)
+    ]
+
+
+def action_names(env_id: str, action: ActionSpec) -> tuple[str, ...]:
+    """One name per discrete action, or per number of a continuous one."""
+    known = NAMES.get(env_id, ())
+    if action.kind == "discrete" and len(known) == action.size:
+        return known
+    if action.kind == "continuous" and action.size == 2:
+        return ("x", "y")
+    return tuple(f"action {index}" for index in range(action.size))

@@ -1,0 +1,258 @@
+"""One visitor's rollout: step, back, experiments on memory. No web code, and bounded memory.
+
+What happened is a list of events. Going back forgets the last step and plays the others again
+from the seed, so a session keeps actions rather than copies of worlds and memories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from amago.play.frames import FrameStore
+from amago.play.moves import action_names
+from amago.play.probe import Mind, Thought
+from amago.play.shelf import Loaded
+from amago.play.world import World
+from amago.types import Array, Timestep
+
+MAX_EXPERIMENTS = 24
+"""Wipes, changes and transplants per rollout: playing again repeats them."""
+OBS_NUMBERS = 24
+"""Most numbers of an observation that a row shows."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a past step looked like."""
+
+    time: int
+    obs: dict[str, list[float]]
+    reward: float
+    """Paid by the step into this row."""
+    first: bool
+    frame: int
+    """Where its picture is in the session's FrameStore."""
+    own: bool = True
+    """False for rows of another lane, which a transplant brought."""
+
+
+@dataclass(frozen=True)
+class Event:
+    kind: str
+    """step, wipe, change or transplant."""
+    time: int
+    action: Array | None = None
+
+
+@dataclass
+class Rollout:
+    """Everything that playing again rebuilds."""
+
+    row: Timestep
+    memory: Any
+    past: list[Row] = field(default_factory=list)
+    """The rows that memory holds, oldest first."""
+
+
+class Session:
+    """An agent (or a person) in the world of a seed."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        seed: int,
+        *,
+        instruction: str = "",
+        player: str = "agent",
+        frames: FrameStore | None = None,
+    ) -> None:
+        self.loaded, self.seed, self.player, self.instruction = loaded, seed, player, instruction
+        self.mind: Mind = loaded.mind()
+        self.world = World(loaded.config.env, seed, instruction)
+        if player == "you" and not self.world.moves:
+            self.world.close()
+            raise ValueError(f"{self.world.spec.name} has no actions that fit on a keyboard")
+        self.action_names = action_names(self.world.settings.id, self.world.spec.action)
+        self.frames = FrameStore() if frames is None else frames
+        self.best = self.world.best_rewards()
+        self.random = self.world.random_returns()
+        self.events: list[Event] = []
+        self.rows: list[Row] = []
+        self.rewards: list[float] = []
+        self.thought: Thought | None = None
+        self.chosen: Array | None = None
+        """What the agent would do next; what it does, if it is the player."""
+        self._donors: dict[int, list[Row]] = {}
+        self.rollout = self._begin()
+        self._arrive()
+
+    @property
+    def time(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.rollout.row.last[0]) or self.time >= self.world.horizon
+
+    def step(self, move: int | None = None) -> None:
+        """Take the agent's action, or the person's."""
+        if self.ended:
+            raise ValueError("this rollout has ended; begin again, or choose another world")
+        if (move is None) == (self.player == "you"):
+            wanted = "a move" if self.player == "you" else "no move: the agent plays"
+            raise ValueError(f"expected {wanted}")
+        action = self.chosen if move is None else self._move(move)
+        assert action is not None
+        self.events.append(Event("step", self.time, action))
+        self._advance(self.rollout, action)
+        self.rewards.append(float(self.rollout.row.prev_reward[0]))
+        self._arrive()
+
+    def back(self) -> None:
+        """One step back, together with the experiments since then."""
+        steps = [index for index, event in enumerate(self.events) if event.kind == "step"]
+        if not steps:
+            raise ValueError("this is the first step; there is nothing before it")
+        self.events = self.events[: steps[-1]]
+        self.rewards.pop()
+        del self.rows[self.time :]
+        self._replay()
+        self._arrive()
+
+    def wipe(self) -> None:
+        """Empty the memory; the rollout goes on."""
+        self._experiment("wipe")
+
+    def change(self) -> None:
+        """Change the world under the agent, which is not told."""
+        if self.world.change is None:
+            raise ValueError(f"{self.world.spec.name} has no change of world to offer")
+        self._experiment("change")
+
+    def transplant(self) -> None:
+        """Give the agent the memory of another lane, as old as its own but of another world."""
+        self._experiment("transplant")
+
+    def look(self, index: int) -> Row:
+        """What was there at a past row that memory holds."""
+        if not 0 <= index < len(self.rollout.past):
+            raise ValueError(f"memory holds {len(self.rollout.past)} rows, got row {index}")
+        return self.rollout.past[index]
+
+    def close(self) -> None:
+        self.world.close()
+
+    def _move(self, move: int) -> Array:
+        if not 0 <= move < len(self.world.moves):
+            raise ValueError(f"there are {len(self.world.moves)} moves, got move {move}")
+        return self.world.moves[move].action
+
+    def _begin(self) -> Rollout:
+        return Rollout(self.world.begin(), self.mind.empty_memory())
+
+    def _arrive(self) -> None:
+        """Show the row where the rollout is now, and let the agent think about it."""
+        row = self.rollout.row
+        if len(self.rows) == self.time:
+            # A rollout that has ended shows its next world already: its last picture stays.
+            picture = None if self.ended and self.rows else self.world.picture()
+            frame = (
+                self.rows[-1].frame if picture is None and self.rows else self.frames.add(picture)
+            )
+            self.rows.append(_row(row, self.time, frame))
+        self._think()
+
+    def _think(self) -> None:
+        """Thinking writes the row into memory; the step that follows only moves the world."""
+        rollout = self.rollout
+        if self.ended:
+            self.thought = self.chosen = None
+            return
+        seed = _seed(self.seed, self.time)
+        self.chosen, rollout.memory, self.thought = self.mind.think(
+            rollout.row, rollout.memory, seed
+        )
+        self._remember(rollout, self.rows[self.time])
+
+    def _advance(self, rollout: Rollout, action: Array) -> None:
+        rollout.row = self.world.step(action)
+
+    def _remember(self, rollout: Rollout, row: Row) -> None:
+        rollout.past.append(row)
+        longest = getattr(self.mind.agent.memory, "context_length", None)
+        if longest is not None:
+            del rollout.past[:-longest]
+
+    def _experiment(self, kind: str) -> None:
+        if sum(event.kind != "step" for event in self.events) >= MAX_EXPERIMENTS:
+            raise ValueError(
+                f"{MAX_EXPERIMENTS} experiments are enough for one rollout; begin again"
+            )
+        if self.ended:
+            raise ValueError("this rollout has ended; begin again")
+        self.events.append(Event(kind, self.time))
+        self._replay()
+        self._arrive()
+
+    def _replay(self) -> None:
+        """Play all events again, up to the row where the rollout is now, not yet thought about."""
+        self.rollout = self._begin()
+        for number, event in enumerate(self.events):
+            if event.kind == "step":
+                assert event.action is not None
+                self._act_again(self.rollout, event.time)
+                self._advance(self.rollout, event.action)
+            elif event.kind == "wipe":
+                self.rollout.memory, self.rollout.past = self.mind.empty_memory(), []
+            elif event.kind == "change":
+                self.world.apply_change(_seed(self.seed, number))
+            else:
+                self.rollout.memory, self.rollout.past = self._donor(number, event.time)
+        if any(event.kind == "change" for event in self.events[-1:]):
+            self._redraw()
+
+    def _act_again(self, rollout: Rollout, time: int) -> None:
+        _, rollout.memory = self.mind.act(rollout.row, rollout.memory, 0)
+        self._remember(rollout, self.rows[time])
+
+    def _redraw(self) -> None:
+        """The world looks different now: the current row gets another picture."""
+        del self.rows[self.time :]
+
+    def _donor(self, number: int, steps: int) -> tuple[Any, list[Row]]:
+        """Memory and rows of the same agent after as many steps in another world."""
+        other = World(self.loaded.config.env, _seed(self.seed, 1000 + number) % 2**31)
+        known = self._donors.get(number)
+        try:
+            rollout, rows = Rollout(other.begin(), self.mind.empty_memory()), []
+            for time in range(steps):
+                if known is None:
+                    frame = self.frames.add(other.picture())
+                    rows.append(_row(rollout.row, time, frame, own=False))
+                seed = _seed(number, time)
+                action, rollout.memory = self.mind.act(rollout.row, rollout.memory, seed)
+                self._remember(rollout, (known or rows)[time])
+                rollout.row = other.step(action)
+                if rollout.row.last[0]:
+                    break
+        finally:
+            other.close()
+        self._donors[number] = known or rows
+        return rollout.memory, rollout.past
+
+
+def _row(row: Timestep, time: int, frame: int, own: bool = True) -> Row:
+    obs = {key: _numbers(value[0]) for key, value in row.obs.items()}
+    return Row(time, obs, float(row.prev_reward[0]), bool(row.first[0]), frame, own)
+
+
+def _numbers(values: Iterable[float] | Array) -> list[float]:
+    return [round(float(value), 3) for value in np.ravel(np.asarray(values))[:OBS_NUMBERS]]
+
+
+def _seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1)[0])

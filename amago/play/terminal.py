@@ -1,0 +1,105 @@
+"""A session in the terminal: the world in half blocks, and what the agent thinks beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from amago.play.session import Session
+from amago.types import Array
+
+WIDTH = 36
+"""Columns of the world; a character is one column wide and two rows high."""
+BAR = 18
+
+
+def watch(session: Session, steps_per_second: float, console: Console) -> None:
+    """Play a session to its end."""
+    seconds = 1.0 / steps_per_second
+    with Live(panel(session), console=console, auto_refresh=False) as live:
+        for _ in _steps(session):
+            started = time.monotonic()
+            live.update(panel(session), refresh=True)
+            time.sleep(max(0.0, seconds - (time.monotonic() - started)))
+    console.print(summary(session))
+
+
+def _steps(session: Session) -> Iterator[None]:
+    while not session.ended:
+        session.step()
+        yield
+
+
+def panel(session: Session) -> RenderableType:
+    """The world beside step, return, policy and values."""
+    picture = session.frames.picture(session.rows[-1].frame)
+    table = Table.grid(padding=(0, 3))
+    table.add_row(
+        Text("") if picture is None else blocks(picture), Group(*_lines(session), _policy(session))
+    )
+    return table
+
+
+def blocks(picture: Array, width: int = WIDTH) -> Text:
+    """An RGB frame in characters: the upper half is the letter, the lower one its background."""
+    height = max(2, round(width * picture.shape[0] / picture.shape[1]) // 2 * 2)
+    rows = (np.arange(height) + 0.5) * picture.shape[0] / height
+    columns = (np.arange(width) + 0.5) * picture.shape[1] / width
+    small = picture[rows.astype(int)][:, columns.astype(int)]
+    text = Text()
+    for upper, lower in zip(small[::2], small[1::2], strict=True):
+        for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
+            text.append("▀", style=f"{_colour(above)} on {_colour(below)}")
+        text.append("\n")
+    return text
+
+
+def summary(session: Session) -> str:
+    """What the rollout earned beside random play and the oracle in the same world."""
+    parts = [f"return {sum(session.rewards):g}", f"random play {session.random[-1]:.1f}"]
+    if session.best is not None:
+        parts.append(f"oracle {sum(session.best):g}")
+    return f"world {session.seed}: " + ", ".join(parts)
+
+
+def _lines(session: Session) -> list[Text]:
+    world = session.world
+    tenths = np.zeros(10)
+    for step, reward in enumerate(session.rewards):
+        tenths[step * 10 // world.horizon] += reward
+    done = session.time * 10 // world.horizon
+    lines = [
+        Text(f"{world.spec.name}  world {session.seed}", style="bold"),
+        Text(f"step {session.time} of {world.horizon}   return {sum(session.rewards):g}"),
+        Text("return per tenth  " + " ".join(f"{x:g}" for x in tenths[: done + 1])),
+    ]
+    asked = world.asked(session.rollout.row)
+    lines += [Text(f"[{'x' if complete else ' '}] {goal}") for goal, complete in asked]
+    return [*lines, Text("")]
+
+
+def _policy(session: Session) -> Table:
+    table = Table.grid(padding=(0, 1))
+    thought = session.thought
+    if thought is None:
+        return table
+    if thought.probabilities is not None:
+        for name, share in zip(session.action_names, thought.probabilities, strict=True):
+            table.add_row(name, Text("█" * round(share * BAR), style="blue"), f"{share:.2f}")
+    elif thought.mean is not None and thought.deviation is not None:
+        pairs = zip(session.action_names, thought.mean, thought.deviation, strict=True)
+        for name, mean, deviation in pairs:
+            table.add_row(name, f"{mean:+.2f} ± {deviation:.2f}", "")
+    for discount, value in zip(session.mind.discounts, thought.values or [], strict=False):
+        table.add_row(f"Q γ={discount:g}", "", f"{value:.2f}")
+    return table
+
+
+def _colour(rgb: list[int]) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*rgb)

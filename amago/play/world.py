@@ -1,0 +1,155 @@
+"""One world of an agent's environment: stepped, drawn, changed, and its best and random play."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from amago.envs.registry import first_task, make_vector
+from amago.envs.settings import EnvSettings
+from amago.envs.tasks.base import Task
+from amago.envs.tasks.goal_task import GoalTask
+from amago.play.moves import Move, moves_of
+from amago.rollout.random_policy import RandomPolicy
+from amago.types import Array, EnvSpec, Timestep
+
+MAX_STEPS = 4000
+"""A rollout is shown up to here; most end earlier."""
+RANDOM_ROLLOUTS = 16
+RANDOM_STEPS = 4000
+"""Most steps of random play for its curve."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the world can be changed under the agent."""
+
+    text: str
+    apply: Callable[[Any, np.random.Generator], None]
+    """Changes lane 0 of a native task."""
+
+
+def _new_key_and_door(task: Any, rng: np.random.Generator) -> None:
+    before = (task.key[0].tolist(), task.door[0].tolist())
+    while task.grid > 1 and (task.key[0].tolist(), task.door[0].tolist()) == before:
+        task.key[0], task.door[0] = rng.integers(0, task.grid, (2, 2))
+
+
+def _new_wind(task: Any, rng: np.random.Generator) -> None:
+    largest = np.abs(task.wind).max() + 0.02
+    task.wind[0] = rng.uniform(-largest, largest, 2)
+
+
+def _other_side(task: Any, rng: np.random.Generator) -> None:
+    task.goal[0] = -task.goal[0]
+
+
+def _other_road(task: Any, rng: np.random.Generator) -> None:
+    forks = task.side[0] > 0
+    task.side[0, forks] = 3 - task.side[0, forks]  # left is 1, right is 2
+    task.drop[0] = rng.choice([drop for drop in range(4, 8) if drop != task.drop[0]])
+
+
+CHANGES = {
+    "amago/DarkKeyToDoor-v0": Change("new key and door, same room", _new_key_and_door),
+    "amago/Wind-v0": Change("another wind", _new_wind),
+    "amago/TMaze-v0": Change("the goal on the other side", _other_side),
+    "amago/ActiveTMaze-v0": Change("the goal on the other side", _other_side),
+    "amago/PackageDelivery-v0": Change("other sides at forks, another drop", _other_road),
+}
+
+
+class World:
+    """The lane of a seed; every `begin` starts the same rollout again."""
+
+    def __init__(self, settings: EnvSettings, seed: int, instruction: str = "") -> None:
+        asked = instruction or settings.instruction
+        self.settings = replace(first_task(settings), num_workers=0, instruction=asked)
+        self.seed = seed
+        self.env = make_vector(self.settings, seed=seed, num_lanes=1)
+        self.spec: EnvSpec = self.env.spec
+        self.horizon = min(self.spec.horizon or MAX_STEPS, MAX_STEPS)
+        self.moves: list[Move] = moves_of(self.settings.id, self.spec.action)
+
+    def begin(self) -> Timestep:
+        self.env.episodes = np.zeros_like(self.env.episodes)
+        return self.env.reset()
+
+    def step(self, action: Array) -> Timestep:
+        """The next row; the final one of a rollout is not yet the reset of the next."""
+        step = self.env.step(action)
+        return step.rows if step.final is None else step.final
+
+    def picture(self) -> Array | None:
+        """An RGB frame, or None where the environment cannot be drawn here."""
+        with contextlib.suppress(Exception):  # no display, no renderer: the rows still tell
+            return self.env.render()
+        return None
+
+    @property
+    def change(self) -> Change | None:
+        """How this world can be changed; None where nobody has said how."""
+        return CHANGES.get(self.settings.id) if self._task() is not None else None
+
+    def apply_change(self, seed: int) -> None:
+        change, task = self.change, self._task()
+        if change is None:
+            raise ValueError(f"{self.spec.name} has no world that can be changed under the agent")
+        change.apply(task, np.random.default_rng(seed))
+
+    def asked(self, row: Timestep) -> list[tuple[str, bool]]:
+        """The goals of the instruction, and whether each is complete."""
+        if self.spec.goals is None or row.instruction is None:
+            return []
+        assert row.num_goals is not None and row.progress is not None
+        goals, done = row.instruction[0, : row.num_goals[0]], int(row.progress[0])
+        return [(self.spec.goals.write(g[None]), n < done) for n, g in enumerate(goals)]
+
+    def best_rewards(self) -> list[float] | None:
+        """What the oracle earns in this very world, step by step; None where nobody knows."""
+        self.begin()
+        task = copy.deepcopy(self._task())
+        if task is None:
+            return None
+        if isinstance(task, GoalTask):
+            rewards = np.zeros(task.horizon)
+            steps = task.best_steps(0)
+            np.add.at(rewards, steps[steps <= task.horizon] - 1, 1.0)
+            return _trimmed(rewards)
+        seed = np.array([int(self.begin().world_seed[0])])
+        best = task.best_play(seed)
+        return None if best is None else _trimmed(best.reward[0])
+
+    def random_returns(self) -> list[float]:
+        """The mean return so far of random play in this very world."""
+        rollouts = max(2, min(RANDOM_ROLLOUTS, RANDOM_STEPS // self.horizon))
+        policy = RandomPolicy(self.spec, self.seed)
+        total = np.zeros(self.horizon)
+        for _ in range(rollouts):
+            row, rewards = self.begin(), np.zeros(self.horizon)
+            for time in range(self.horizon):
+                row = self.step(policy.act(row, None)[0])
+                rewards[time] = row.prev_reward[0]
+                if row.last[0]:
+                    break
+            total += rewards.cumsum()
+        return [round(float(value), 3) for value in total / rollouts]
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _task(self) -> Task | None:
+        """The native task behind lane 0, if there is one."""
+        task = getattr(self.env, "task", None)
+        if task is None and hasattr(self.env, "_envs"):
+            task = getattr(self.env._envs[0].unwrapped, "task", None)
+        return task if isinstance(task, Task) else None
+
+
+def _trimmed(rewards: Array) -> list[float]:
+    return [float(value) for value in rewards[:MAX_STEPS]]
