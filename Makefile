@@ -29,10 +29,10 @@ results: install
 
 test: check
 
-check: lint types contracts
+check: lint types contracts chromium
 	$(BIN)/pytest -n 2
 
-test-slow: install
+test-slow: install chromium
 	$(BIN)/pytest -n 2 -m slow
 
 format: install
@@ -48,6 +48,12 @@ types: install
 
 contracts: install
 	$(BIN)/lint-imports
+
+# The playground is tested in a real browser. Whoever cannot install one skips those tests.
+chromium:
+	@command -v chromium >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	then apt-get update -qq && apt-get install -qqy --no-install-recommends chromium >/dev/null; \
+	else echo "no chromium: tests in the browser are skipped; install it as root (apt-get)"; fi
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -11,6 +11,7 @@ from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.pack import PackOptions, pack
+from amago.cli.play import PlayOptions, play
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
@@ -25,6 +26,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
     "watch": (watch, WatchOptions),
+    "play": (play, PlayOptions),
     "zoo": (zoo, ZooOptions),
     "pack": (pack, PackOptions),
     "check-env": (check_env, CheckEnvOptions),

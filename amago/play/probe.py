@@ -107,8 +107,7 @@ class Mind:
     def _values(self, state: Tensor, action: Array) -> list[float] | None:
         if self.agent.critic_trunk is not None:
             return None  # these critics have a memory of their own, which acting does not fill
-        encoded = torch.from_numpy(self.agent.spec.action.encode(action))
-        value = self.agent.critics(state, self.agent.popart).at(encoded)
+        value = self.agent.critics(state, self.agent.popart).at(torch.from_numpy(action))
         return _rounded(value.raw.mean(0)[0] / self._reward_scale)
 
 

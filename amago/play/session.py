@@ -68,9 +68,11 @@ class Session:
         *,
         instruction: str = "",
         player: str = "agent",
+        dark: bool = False,
         frames: FrameStore | None = None,
     ) -> None:
         self.loaded, self.seed, self.player, self.instruction = loaded, seed, player, instruction
+        self.dark = dark
         self.mind: Mind = loaded.mind()
         self.world = World(loaded.config.env, seed, instruction)
         if player == "you" and not self.world.moves:
@@ -159,7 +161,7 @@ class Session:
         row = self.rollout.row
         if len(self.rows) == self.time:
             # A rollout that has ended shows its next world already: its last picture stays.
-            picture = None if self.ended and self.rows else self.world.picture()
+            picture = None if self.ended and self.rows else self.world.picture(self.dark)
             frame = (
                 self.rows[-1].frame if picture is None and self.rows else self.frames.add(picture)
             )

@@ -45,6 +45,7 @@ class Shelf:
                 self._sources[self._free_key(name)] = ZOO_PREFIX + name
         self.default = next(iter(self._sources)) if runs else DEFAULT
         self._loaded: dict[str, Loaded] = {}
+        self._cards = [self._described(key, name) for key, name in self._sources.items()]
 
     def load(self, key: str) -> Loaded:
         if key not in self._sources:
@@ -57,7 +58,7 @@ class Shelf:
 
     def describe(self) -> list[dict[str, Any]]:
         """What the page says of each agent, without loading any."""
-        return [self._described(key, name) for key, name in self._sources.items()]
+        return self._cards
 
     def _described(self, key: str, name: str) -> dict[str, Any]:
         source = find_source(name)

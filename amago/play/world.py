@@ -12,6 +12,7 @@ import numpy as np
 
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
+from amago.envs.tasks import draw
 from amago.envs.tasks.base import Task
 from amago.envs.tasks.goal_task import GoalTask
 from amago.play.moves import Move, moves_of
@@ -64,6 +65,20 @@ CHANGES = {
 }
 
 
+def _without_key_and_door(task: Any, frame: Array) -> Array:
+    frame = frame.copy()
+    frame[(frame == draw.GOAL).all(-1)] = draw.FLOOR
+    if not task.has_key[0]:
+        frame[(frame == draw.HINT).all(-1)] = draw.FLOOR
+    return frame
+
+
+IN_THE_DARK: dict[str, Callable[[Any, Array], Array]] = {
+    "amago/DarkKeyToDoor-v0": _without_key_and_door,
+}
+"""Pictures without what the agent cannot see, for a fair match."""
+
+
 class World:
     """The lane of a seed; every `begin` starts the same rollout again."""
 
@@ -85,10 +100,18 @@ class World:
         step = self.env.step(action)
         return step.rows if step.final is None else step.final
 
-    def picture(self) -> Array | None:
+    @property
+    def can_be_dark(self) -> bool:
+        """Whether there are pictures without what the agent cannot see."""
+        return self.settings.id in IN_THE_DARK and self._task() is not None
+
+    def picture(self, dark: bool = False) -> Array | None:
         """An RGB frame, or None where the environment cannot be drawn here."""
         with contextlib.suppress(Exception):  # no display, no renderer: the rows still tell
-            return self.env.render()
+            frame = self.env.render()
+            if dark and self.can_be_dark:
+                return IN_THE_DARK[self.settings.id](self._task(), frame)
+            return frame
         return None
 
     @property

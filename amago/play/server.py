@@ -1,0 +1,151 @@
+"""The playground's web server: three files, a list of agents, and a websocket per visitor.
+
+Requests are answered in order, each with one reply. All agents act in one thread, which is not
+the thread that talks to browsers. No name from a browser ever becomes a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from amago.play import messages
+from amago.play.guard import Guard
+from amago.play.shelf import Shelf
+from amago.play.visitor import Reply, Visitor
+
+IDLE, FULL, MISTAKES = 4000, 4001, 4002
+"""Why a session was closed, as websocket codes."""
+STATIC = {
+    "/": ("index.html", "text/html"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/charts.js": ("charts.js", "text/javascript"),
+    "/style.css": ("style.css", "text/css"),
+}
+"""Everything that is served from disk, read once."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What visitors may use."""
+
+    sessions: int = 64
+    idle_seconds: float = 600.0
+    mistakes: int = 20
+    """Refused messages after which a session is closed."""
+
+
+class Playground:
+    """Visitors of one server."""
+
+    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+        self.shelf, self.limits = shelf, limits
+        self.visitors = 0
+        self._thread = ThreadPoolExecutor(1, "agents")
+
+    async def call(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something in the agents' thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def agents(self, _: Request) -> Response:
+        return JSONResponse(self.shelf.describe())
+
+    async def session(self, socket: WebSocket) -> None:
+        """A visitor from the first message to the last."""
+        await socket.accept()
+        if self.visitors >= self.limits.sessions:
+            await socket.close(FULL, f"all {self.limits.sessions} sessions are in use")
+            return
+        self.visitors += 1
+        visitor = Visitor(self.shelf)
+        try:
+            await self._converse(socket, visitor)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            self.visitors -= 1
+            await self.call(visitor.close)
+
+    async def _converse(self, socket: WebSocket, visitor: Visitor) -> None:
+        mistakes = 0
+        while mistakes < self.limits.mistakes:
+            try:
+                async with asyncio.timeout(self.limits.idle_seconds):
+                    text = await _receive(socket)
+            except TimeoutError:
+                await socket.close(IDLE, "nothing was asked for a while")
+                return
+            try:
+                request = messages.read(text)
+            except ValueError as error:
+                mistakes += 1
+                await socket.send_text(json.dumps({"type": "refused", "message": str(error)}))
+                continue
+            reply: Reply = await self.call(_answer, visitor, request)
+            await socket.send_text(json.dumps(reply, separators=(",", ":")))
+        await socket.close(MISTAKES, "too many messages that are not understood")
+
+    def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+
+async def _receive(socket: WebSocket) -> str:
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1000))
+    return message.get("text") or ""
+
+
+def _answer(visitor: Visitor, request: dict[str, Any]) -> Reply:
+    """A request that cannot be met is answered with the reason; the session goes on."""
+    try:
+        return visitor.handle(request)
+    except ValueError as error:
+        return {"type": "error", "request": request["type"], "message": str(error)}
+
+
+def make_app(shelf: Shelf, host: str = "127.0.0.1", limits: Limits | None = None) -> Guard:
+    """The whole application, behind its guard."""
+    ground = Playground(shelf, limits or Limits())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await ground.call(shelf.load, shelf.default)  # the first visitor need not wait for it
+        yield
+        ground.close()
+
+    routes: list[BaseRoute] = [Route(path, _static(*file)) for path, file in STATIC.items()]
+    routes += [Route("/agents", ground.agents), WebSocketRoute("/session", ground.session)]
+    return Guard(Starlette(routes=routes, lifespan=lifespan), host)
+
+
+def _static(name: str, media_type: str) -> Callable[[Request], Response]:
+    content = (files("amago.play") / "static" / name).read_bytes()
+    return lambda _: Response(content, media_type=media_type)
+
+
+def serve(shelf: Shelf, host: str, port: int) -> None:
+    """Serve until interrupted."""
+    import uvicorn
+
+    uvicorn.run(
+        make_app(shelf, host),
+        host=host,
+        port=port,
+        log_level="warning",
+        ws_max_size=messages.MAX_BYTES,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=2,
+    )
