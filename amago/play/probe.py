@@ -16,8 +16,8 @@ from torch import Tensor
 
 from amago.agent.policy import AgentPolicy
 from amago.nets.distributions import FlooredCategorical, TanhGaussian
-from amago.nets.memory import TransformerMemory
 from amago.nets.memory.cache import KeyValueCache
+from amago.nets.memory.transformer import TransformerMemory
 from amago.types import ACTION_MASK, Array, Timestep
 
 
