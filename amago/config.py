@@ -16,7 +16,6 @@ from amago.envs.settings import EnvSettings
 from amago.nets.settings import (
     MEMORIES,
     EncoderSettings,
-    GruSettings,
     HeadSettings,
     InstructionSettings,
     TransformerSettings,
@@ -38,7 +37,6 @@ class Config:
     memory: str = "transformer"
     """What remembers: transformer, gru, or feedforward (no memory at all)."""
     transformer: TransformerSettings = field(default_factory=TransformerSettings)
-    gru: GruSettings = field(default_factory=GruSettings)
     heads: HeadSettings = field(default_factory=HeadSettings)
     agent: AgentSettings = field(default_factory=AgentSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)

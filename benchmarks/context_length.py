@@ -28,7 +28,7 @@ from amago.training.process import prepare_process
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 ARRANGEMENTS = {
     "Transformer, shared": {},
-    "GRU, shared": {"memory": "gru", "gru.hidden": 128, "gru.output": 128},
+    "GRU, shared": {"memory": "gru"},
     "Transformers, separate": {"agent.sequence_models": "separate"},
 }
 SIZE = Size(128, 2, (128, 128, 128), 1, 1)

@@ -36,8 +36,6 @@ TINY: dict[str, Any] = {
     "transformer.model_dim": 16,
     "transformer.num_heads": 2,
     "transformer.dropout": 0.0,
-    "gru.hidden": 12,
-    "gru.output": 16,
     "heads.hidden": (12, 9),
     "heads.num_critics": 3,
     "agent.discounts": DISCOUNTS,

@@ -26,8 +26,11 @@ from amago.agent.agent import Agent, build_memory
 from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
 from amago.config import override
+from amago.envs.catalogue import preset
 from amago.envs.vector import InProcessVector
 from amago.nets.memory import cache
+from amago.nets.memory.feedforward import FeedforwardMemory
+from amago.nets.memory.gru import GRUMemory
 from amago.nets.memory.transformer import TransformerMemory
 from amago.nets.sequences import Sequences
 from amago.replay.collate import collate
@@ -531,3 +534,16 @@ def test_after_a_learner_step_acting_equals_training_with_the_new_weights():
             torch.testing.assert_close(after, agent.eval().states(batch), atol=1e-4, rtol=0)
         assert float((after - before).abs().max()) > 1e-3
         before = after
+
+
+@pytest.mark.parametrize("name", ["gru", "feedforward"])
+def test_other_memories_are_as_wide_and_deep_as_the_transformer_they_replace(name: str) -> None:
+    config = override(preset("dark-key-to-door/paper"), {"memory": name})
+    memory = build_memory(config, tiny_spec(horizon=HORIZON), INPUT, None)
+    shape = (memory.output_dim, config.transformer.num_layers)
+    assert shape == (256, 3)
+    if isinstance(memory, GRUMemory):
+        assert (memory.gru.hidden_size, memory.gru.num_layers) == shape
+    else:
+        assert isinstance(memory, FeedforwardMemory) and len(memory.blocks) == 3
+        assert memory.blocks[0][0].weight.shape == (4 * 256, 256)

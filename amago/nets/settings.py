@@ -94,21 +94,6 @@ class TransformerSettings:
 
 
 @dataclass(frozen=True)
-class GruSettings:
-    """A recurrent memory."""
-
-    hidden: int = 256
-    """Width of the recurrent state."""
-    num_layers: int = 2
-    """Stacked layers."""
-    output: int = 128
-    """Width of the state that actor and critics see."""
-
-    def __post_init__(self) -> None:
-        at_least(1, self, "gru", "hidden", "num_layers", "output")
-
-
-@dataclass(frozen=True)
 class HeadSettings:
     """Actor and critics: MLPs over the memory's state."""
 

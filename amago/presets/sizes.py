@@ -19,8 +19,6 @@ class Size:
     """Hidden layers of the actor and of each critic."""
     instruction: tuple[int, ...] = (64, 32)
     """Layers of the instruction encoder."""
-    recurrent: int = 256
-    """Width of the GRU's state."""
 
     def settings(self) -> dict[str, Any]:
         """The settings that this size stands for, by their dotted names."""
@@ -30,15 +28,13 @@ class Size:
             "transformer.model_dim": self.width,
             "transformer.num_heads": self.attention_heads,
             "transformer.num_layers": self.layers,
-            "gru.hidden": self.recurrent,
-            "gru.output": self.width,
             "heads.hidden": self.heads,
         }
 
 
 SIZES = {
-    "tiny": Size(16, 1, 2, encoder=(16,), heads=(16,), instruction=(16,), recurrent=16),
-    "small": Size(64, 2, 4, encoder=(64, 64), heads=(128, 128), recurrent=128),
+    "tiny": Size(16, 1, 2, encoder=(16,), heads=(16,), instruction=(16,)),
+    "small": Size(64, 2, 4, encoder=(64, 64), heads=(128, 128)),
     "medium": Size(128, 3, 4, encoder=(128, 128), heads=(256, 256)),
 }
 """`tiny` is for tests, `small` learns in minutes on one CPU thread, `medium` on several. `paper`

@@ -73,7 +73,7 @@ class Wind(Task):
 # through, and targets of one critic, because the minimum of two is a bias that bootstrapping piles
 # up to more than the values themselves.
 _CPU = {
-    **Size(32, 2, 4, encoder=(32, 32), heads=(64, 64), recurrent=64).settings(),
+    **Size(32, 2, 4, encoder=(32, 32), heads=(64, 64)).settings(),
     "env.id": "amago/Wind-v0",
     "env.num_lanes": 1024,
     "exploration.anneal_fraction": 0.6,

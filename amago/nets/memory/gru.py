@@ -8,25 +8,25 @@ from torch import Tensor, nn
 from amago.config import Config
 from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
-from amago.nets.settings import GruSettings
 from amago.types import Array
 
 
 class GRUMemory(Memory):
-    """Stacked GRU layers, then a linear layer and a LayerNorm."""
+    """Stacked GRU layers, then a linear layer and a LayerNorm; as wide and deep as the Transformer
+    that it replaces."""
 
-    def __init__(self, input_dim: int, settings: GruSettings) -> None:
+    def __init__(self, input_dim: int, width: int, num_layers: int) -> None:
         super().__init__()
-        self.gru = nn.GRU(input_dim, settings.hidden, settings.num_layers, batch_first=True)
-        self.project = nn.Linear(settings.hidden, settings.output)
-        self.norm = nn.LayerNorm(settings.output)
-        self.output_dim = settings.output
+        self.gru = nn.GRU(input_dim, width, num_layers, batch_first=True)
+        self.project = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.output_dim = width
 
     @classmethod
     def build(
         cls, config: Config, input_dim: int, *, context_length: int, horizon: int | None
     ) -> GRUMemory:
-        return cls(input_dim, config.gru)
+        return cls(input_dim, config.transformer.model_dim, config.transformer.num_layers)
 
     def forward(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
