@@ -11,7 +11,8 @@ import torch
 from test_agent_helpers import random_batch, snapshot, tiny_agent, tiny_config, tiny_spec
 
 from amago.nets.action import previous_action
-from amago.nets.critic import ContinuousCritics, DiscreteCritics
+from amago.nets.actor import Actor
+from amago.nets.critic import ContinuousCritics, DiscreteCritics, build_critics
 from amago.nets.layers import SigmaLinear, power_iterate, symlog
 from amago.nets.normalize import RunningNormalizer
 from amago.nets.settings import EncoderSettings, HeadSettings
@@ -488,3 +489,23 @@ def test_continuous_critics_see_state_action_and_symlog_of_the_effective_horizon
 def test_symlog_is_odd_and_logarithmic():
     x = torch.tensor([-math.e + 1, 0.0, math.e**2 - 1])
     torch.testing.assert_close(symlog(x), torch.tensor([-1.0, 0.0, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+def test_the_heads_have_the_activation_that_is_asked_for(kind, activation):
+    """With ReLU nothing but its bias is left of a layer below 0; leaky ReLU lets states through."""
+    torch.manual_seed(0)
+    settings = HeadSettings(hidden=(5, 4), activation=activation)
+    spec = ActionSpec(kind, 2)
+    actor, critics = Actor(3, spec, 2, settings), build_critics(3, spec, (0.5, 0.9), settings)
+    with torch.no_grad():
+        actor.trunk[0].bias.fill_(-100.0)
+        critics.layers[0].bias.fill_(-100.0)
+    states, action = torch.randn(2, 3), torch.zeros(2, dtype=torch.long)
+    action = action if kind == "discrete" else torch.zeros(2, 2)
+    values = critics(states, PopArt(2)).at(action).normalised
+    dead = activation == "relu"
+    one, other = actor.trunk(states)
+    assert torch.equal(one, other) == dead
+    assert torch.equal(values[:, 0], values[:, 1]) == dead

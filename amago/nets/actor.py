@@ -25,7 +25,8 @@ class Actor(nn.Module):
         self.width = 2 * action.size if action.kind == "continuous" else action.size
         factored = action.kind in ("multi_discrete", "multi_binary")
         self.factors = Factors(action) if factored else None
-        self.trunk = mlp((state_dim, *settings.hidden), activate_last=True)
+        sizes = (state_dim, *settings.hidden)
+        self.trunk = mlp(sizes, activate_last=True, activation=settings.activation)
         self.out = nn.Linear(settings.hidden[-1], num_discounts * self.width)
 
     def forward(

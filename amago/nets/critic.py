@@ -17,7 +17,7 @@ from amago.nets.bins import BinnedValue, ReturnBins
 from amago.nets.distributions import ActionDistribution, FlooredCategorical
 from amago.nets.factored import Candidates, FactoredCategorical
 from amago.nets.layers import EnsembleLinear, symlog
-from amago.nets.settings import HeadSettings
+from amago.nets.settings import NEGATIVE_SLOPE, HeadSettings
 from amago.nets.value import PopArt, ScalarValue, Value
 from amago.types import ActionSpec
 
@@ -46,6 +46,7 @@ class DiscreteCritics(nn.Module):
         self.num_critics = settings.num_critics
         self.shape = (num_discounts, action.size)
         self.bins = _bins(settings)
+        self.slope = NEGATIVE_SLOPE[settings.activation]
         width = num_discounts * action.size * (1 if self.bins is None else self.bins.count)
         self.layers = _ensemble(settings, (state_dim, *settings.hidden, width), self.bins)
 
@@ -59,7 +60,7 @@ class DiscreteCritics(nn.Module):
         *hidden, last = self.layers
         x = state.expand(count, -1, -1)
         for layer in hidden:
-            x = F.leaky_relu_(layer(x, members))
+            x = F.leaky_relu_(layer(x, members), self.slope)
         output = last(x, members).unflatten(-1, (*self.shape, -1))
         if self.bins is not None:
             return BinnedDiscreteValues(output, self.bins)
@@ -130,6 +131,7 @@ class ContinuousCritics(nn.Module):
         self.state_dim, self.num_critics = state_dim, settings.num_critics
         self.action = action
         self.bins = _bins(settings)
+        self.slope = NEGATIVE_SLOPE[settings.activation]
         # Each discount has output weights of its own, so that PopArt can rescale it alone;
         # bins have one scale for all.
         width = len(discounts) if self.bins is None else self.bins.count
@@ -167,9 +169,10 @@ class ContinuousCritics(nn.Module):
             bias, state.expand(len(weight), -1, -1), weight[:, : self.state_dim]
         )
         from_rest = torch.bmm(rest, weight[:, self.state_dim :])
-        x = F.leaky_relu_(from_rest.view(*shape, -1) + from_state[:, :, None]).flatten(1, 2)
+        joined = from_rest.view(*shape, -1) + from_state[:, :, None]
+        x = F.leaky_relu_(joined, self.slope).flatten(1, 2)
         for layer in hidden:
-            x = F.leaky_relu_(layer(x, members, detach))
+            x = F.leaky_relu_(layer(x, members, detach), self.slope)
         if self.bins is not None:
             logits: Tensor = last(x, members, detach).view(*shape, -1)
             return logits

@@ -12,16 +12,20 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.nets.settings import NEGATIVE_SLOPE, Activation
+
 T = TypeVar("T")
 
 
-def mlp(sizes: Sequence[int], *, activate_last: bool = False) -> nn.Sequential:
-    """Linear layers with leaky ReLUs between them."""
+def mlp(
+    sizes: Sequence[int], *, activate_last: bool = False, activation: Activation = "leaky_relu"
+) -> nn.Sequential:
+    """Linear layers with activations between them."""
     layers: list[nn.Module] = []
     for index, (size_in, size_out) in enumerate(pairwise(sizes)):
         layers.append(nn.Linear(size_in, size_out))
         if activate_last or index < len(sizes) - 2:
-            layers.append(nn.LeakyReLU())
+            layers.append(nn.LeakyReLU(NEGATIVE_SLOPE[activation]))
     return nn.Sequential(*layers)
 
 

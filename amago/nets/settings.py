@@ -17,6 +17,11 @@ FEEDFORWARD_FACTOR = 4
 """Width of a block's hidden layer, relative to the memory's width."""
 
 
+Activation = Literal["leaky_relu", "relu"]
+NEGATIVE_SLOPE: dict[Activation, float] = {"leaky_relu": 0.01, "relu": 0.0}
+"""Slope of each activation function below 0."""
+
+
 @dataclass(frozen=True)
 class EncoderSettings:
     """The timestep encoder: an MLP over one row."""
@@ -65,7 +70,7 @@ class TransformerSettings:
     """Dropout on the embedding and after each feed-forward layer."""
     position: Literal["sinusoid", "learned", "rope"] = "sinusoid"
     """Position encoding: fixed sinusoids, a learned table, or rotary embeddings."""
-    activation: Literal["leaky_relu", "relu"] = "leaky_relu"
+    activation: Activation = "leaky_relu"
     """Activation function of the blocks."""
     extra_norms: bool = True
     """NormFormer's additional LayerNorms and head scales."""
@@ -99,6 +104,8 @@ class HeadSettings:
 
     hidden: tuple[int, ...] = (256, 256)
     """Hidden layers of the actor and of each critic."""
+    activation: Activation = "leaky_relu"
+    """Activation function of the actor and the critics."""
     num_critics: int = 4
     """Critics in the ensemble."""
     probability_floor: float = 1e-3

@@ -9,7 +9,7 @@ from typing import Any
 from amago.checks import did_you_mean
 from amago.config import Config, override
 
-_PLAIN = {
+_PLAIN_BLOCKS = {
     "transformer.activation": "relu",
     "transformer.extra_norms": False,
     "transformer.sigma_reparam": False,
@@ -43,16 +43,20 @@ ABLATIONS = {
         "hindsight goals are drawn uniformly", {"relabel.importance_sampling": False}
     ),
     "gru": Ablation("a recurrent memory", {"memory": "gru"}),
-    "pre-ln": Ablation("a standard pre-LN Transformer", _PLAIN),
-    "no-leaky-relu": Ablation("ReLU in the blocks", {"transformer.activation": "relu"}),
+    "pre-ln": Ablation("a standard pre-LN Transformer", _PLAIN_BLOCKS),
+    "no-leaky-relu": Ablation(
+        "ReLU in the blocks and the heads",
+        {"transformer.activation": "relu", "heads.activation": "relu"},
+    ),
     "no-extra-norms": Ablation(
         "without NormFormer's norms and head scales", {"transformer.extra_norms": False}
     ),
     "no-sigma-reparam": Ablation("plain linear layers", {"transformer.sigma_reparam": False}),
     "naive": Ablation(
-        "pre-LN Transformer, one discount of .99, two critics",
+        "pre-LN Transformer, ReLU, one discount of .99, two critics",
         {
-            **_PLAIN,
+            **_PLAIN_BLOCKS,
+            "heads.activation": "relu",
             "agent.discounts": "single",
             "agent.acting_discount": 0.99,
             "heads.num_critics": 2,
