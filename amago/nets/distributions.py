@@ -126,9 +126,16 @@ class TanhGaussian:
         return torch.tanh(self.mean)
 
     def log_prob(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
+        """Actions at the bounds teach the mean alone.
+
+        Exploration clipped them there: how far out they were is not known, and a deviation that
+        explains them would grow with the noise.
+        """
         raw = torch.atanh(action.clamp(-ACTION_CLAMP, ACTION_CLAMP))
-        scaled = (raw - self.mean) * torch.exp(-self.log_std)
-        gaussian = -0.5 * scaled.square() - self.log_std - 0.5 * math.log(2 * math.pi)
+        at_bound = action.abs() >= ACTION_CLAMP
+        log_std = torch.where(at_bound, self.log_std.detach(), self.log_std)
+        scaled = (raw - self.mean) * torch.exp(-log_std)
+        gaussian = -0.5 * scaled.square() - log_std - 0.5 * math.log(2 * math.pi)
         return (gaussian - _log_tanh_slope(raw)).sum(-1)
 
     def entropy(self) -> Float[Tensor, "*rows"]:
