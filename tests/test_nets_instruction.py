@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -92,9 +94,11 @@ def test_without_planning_only_the_current_goal_and_done_marks_are_shown() -> No
     assert not torch.equal(planner(later, torch.float32), planner(first, torch.float32))
 
 
+@pytest.mark.parametrize("kind", ["mlp", "rnn"])
 @pytest.mark.parametrize("hide_plan", [False, True])
-def test_the_current_goal_stands_beside_the_mlp(hide_plan: bool) -> None:
-    encoder = InstructionEncoder(FEW, InstructionSettings(hidden=(8, 4), hide_plan=hide_plan))
+def test_the_current_goal_is_part_of_the_output(hide_plan: bool, kind: str) -> None:
+    settings = InstructionSettings(kind=kind, hidden=(8, 4), hide_plan=hide_plan)
+    encoder = InstructionEncoder(FEW, settings)
     goals = [[[-1, 5], [0, 4]]]
     for progress, want in enumerate(
         ([-1, 1, 1, 0, 0, 0, 1, 0], [0, -1, 0, 1, 0, 1, 0, 0], [0] * 8)
@@ -110,7 +114,7 @@ def test_words_are_embedded_and_their_order_matters(kind: str) -> None:
     encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4)))
     one = encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [0]), torch.float32)
     two = encoder(asked([[[3, 4], [1, 2], [0, 0]]], [2], [0]), torch.float32)
-    beside = 2 * TOKEN_DIM if kind == "mlp" else 0  # the current goal's two words
+    beside = 2 * TOKEN_DIM  # the current goal's two words
     assert one.shape == (1, encoder.output_dim) == (1, 4 + beside)
     assert not torch.allclose(one, two)
 
@@ -128,6 +132,45 @@ def test_the_rnn_reads_word_by_word_with_the_status_of_each_goal() -> None:
     assert words[0, :, TOKEN_DIM:].argmax(-1).tolist() == status
     assert torch.equal(words[0, :4, :TOKEN_DIM], encoder.tokens(torch.tensor([1, 2, 3, 4])))
     assert not words[0, 4:, :TOKEN_DIM].any()
+
+
+@pytest.mark.parametrize("kind", ["number", "token"])
+def test_the_gru_stops_at_the_end_of_the_instruction(kind: str) -> None:
+    torch.manual_seed(0)
+    spec = WORDS if kind == "token" else FEW
+    encoder = InstructionEncoder(spec, InstructionSettings(kind="rnn", hidden=(8, 4)))
+    goals = torch.tensor([[[1.0, 4.0], [0.0, 0.0]]]) if kind == "number" else torch.ones(1, 2, 2)
+    alone = encoder.encode(goals[:, :1], torch.tensor([1]), torch.tensor([0]), torch.float32)
+    for slots in (2, 5):
+        more = torch.cat([goals[:, :1], torch.rand(1, slots - 1, 2).round()], 1)
+        padded = encoder.encode(more, torch.tensor([1]), torch.tensor([0]), torch.float32)
+        torch.testing.assert_close(padded, alone)
+    if kind == "token":  # "eat" ends where its only word does
+        short = torch.tensor([[[1.0, 0.0]]])
+        cut = encoder.encode(short, torch.tensor([1]), torch.tensor([0]), torch.float32)
+        narrow = InstructionEncoder(replace(WORDS, size=1), InstructionSettings("rnn", (8, 4)))
+        narrow.load_state_dict(encoder.state_dict())
+        word = narrow.encode(short[..., :1], torch.tensor([1]), torch.tensor([0]), torch.float32)
+        torch.testing.assert_close(cut[:, :4], word[:, :4])
+
+
+def test_the_grus_code_tells_goals_in_the_first_slot_apart_as_well_as_in_the_last() -> None:
+    torch.manual_seed(0)
+    letters = tuple("abcdefghijklmnop")
+    spec = GoalSpec(5, 3, kind="token", vocabulary=("", *letters))
+    encoder = InstructionEncoder(spec, InstructionSettings(kind="rnn", hidden=(32, 16)))
+    goals = torch.randint(1, len(letters), (60, 3)).float()
+
+    def spread(instruction: torch.Tensor, num_goals: int) -> float:
+        count = torch.full((60,), num_goals)
+        code = encoder.encode(instruction, count, count - 1, torch.float32)[:, :16]
+        return float(code.detach().std(0).mean())
+
+    first = torch.zeros(60, 5, 3)
+    first[:, 0] = goals
+    last = torch.ones(60, 5, 3)
+    last[:, 4] = goals
+    assert spread(first, 1) > 0.5 * spread(last, 5) > 0
 
 
 def windows(lengths: tuple[int, ...], double: bool) -> Batch:

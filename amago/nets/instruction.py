@@ -33,7 +33,8 @@ def slot_status(
 
 
 class InstructionEncoder(nn.Module):
-    """Every slot's goal and status, through an MLP over all slots or a GRU from word to word.
+    """Every slot's goal and status, through an MLP over all slots or a GRU from word to word,
+    which stops at the last word.
 
     Numbers are scaled to [-1, 1], and whole ones of few values are one-hot as well, so that
     neighbours are easily told apart; tokens are embedded. With `hide_plan` a row shows what
@@ -64,17 +65,15 @@ class InstructionEncoder(nn.Module):
             choices = low[:, None] + torch.arange(most if most <= MOST_CHOICES else 0)
             self.register_buffer("choices", choices.float(), persistent=False)
             width += choices.numel()
-        width += DONE + 1
+        self.output_dim += width
         self.rnn: nn.GRU | None = None
         if settings.kind == "rnn":
             # Numbers are read goal by goal, words one by one.
-            self.steps = spec.size if spec.kind == "token" else 1
-            width = (width - DONE - 1) // self.steps + DONE + 1
-            self.rnn = nn.GRU(width, settings.hidden[0], batch_first=True)
+            words = spec.size if spec.kind == "token" else 1
+            self.rnn = nn.GRU(width // words + DONE + 1, settings.hidden[0], batch_first=True)
             self.net = mlp(settings.hidden if len(settings.hidden) > 1 else settings.hidden * 2)
         else:
-            self.net = mlp((spec.max_goals * width, *settings.hidden))
-            self.output_dim += width - DONE - 1
+            self.net = mlp((spec.max_goals * (width + DONE + 1), *settings.hidden))
 
     def forward(self, batch: Batch, dtype: torch.dtype) -> Float[Tensor, "M E"]:
         """One vector per row of a batch.
@@ -112,14 +111,25 @@ class InstructionEncoder(nn.Module):
         features = self._goals(goals, dtype) * shown[..., None]
         marks = F.one_hot(status, DONE + 1).to(dtype)
         if self.rnn is None:
-            slots = torch.cat((features, marks), -1)
-            current = (features * (status == CURRENT)[..., None]).sum(1)
-            return torch.cat((self.net(slots.flatten(1)), current), -1)
-        items = features.view(len(goals), goals.shape[1] * self.steps, -1)
-        marks = marks.repeat_interleave(self.steps, 1)
-        _, last = self.rnn(torch.cat((items, marks), -1))
-        encoded: Tensor = self.net(last[0])
-        return encoded
+            slots = torch.cat((features, marks), -1).flatten(1)
+        else:
+            slots = self._read(self.rnn, goals, features, marks)
+        current = (features * (status == CURRENT)[..., None]).sum(1)
+        return torch.cat((self.net(slots), current), -1)
+
+    def _read(
+        self, rnn: nn.GRU, goals: Tensor, features: Tensor, marks: Tensor
+    ) -> Float[Tensor, "R hidden"]:
+        """The GRU's state after the last word of the last goal; nothing that follows is read."""
+        present = marks[..., ABSENT] == 0
+        words = (goals != 0) & present[..., None] if self.tokens is not None else present[..., None]
+        count = words.shape[2]
+        items = features.reshape(len(goals), goals.shape[1] * count, -1)
+        states, _ = rnn(torch.cat((items, marks.repeat_interleave(count, 1)), -1))
+        place = torch.arange(items.shape[1], device=goals.device)
+        last = (words.flatten(1) * place).amax(1)
+        read: Tensor = states[torch.arange(len(goals), device=goals.device), last]
+        return read
 
     def _goals(self, goals: Tensor, dtype: torch.dtype) -> Float[Tensor, "M k width"]:
         if self.tokens is not None:
