@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import gymnasium as gym
 
 from amago.agent.agent import Parts
 from amago.agent.policy import AgentPolicy
+from amago.agent.terms import Term
 from amago.check.check_env import Check, check
 from amago.config import Config
 from amago.envs.in_process import Env, InProcessVector
@@ -47,11 +48,15 @@ def train(
     env: MakeEnv | None = None,
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
+    terms: Sequence[Term] = (),
     preset: str = "",
     view: View | None = None,
 ) -> dict[str, Any]:
-    """Train an agent and return its final evaluation; everything else is in the run folder."""
-    custom = Custom(Parts(encoder, memory), env)
+    """Train an agent and return its final evaluation; everything else is in the run folder.
+
+    `terms` are added to the built-in loss terms.
+    """
+    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
     return _finish(create(folder, config, seed, preset=preset, custom=custom), view)
 
@@ -62,6 +67,7 @@ def resume(
     env: MakeEnv | None = None,
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
+    terms: Sequence[Term] = (),
     view: View | None = None,
     epoch: int | None = None,
     epochs: int | None = None,
@@ -71,7 +77,7 @@ def resume(
     `epoch` chooses an earlier checkpoint (0: the beginning); what came later is dropped.
     `epochs` is a new number of epochs to train in all.
     """
-    custom = Custom(Parts(encoder, memory), env)
+    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     return _finish(restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs), view)
 
 
@@ -84,11 +90,12 @@ def load(
     env: MakeEnv | None = None,
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
+    terms: Sequence[Term] = (),
 ) -> Predictor:
     """The trained policy of a run, of a packed agent's file or of "zoo:NAME"; `which` of a run's
     checkpoints: latest, best or an epoch."""
     source = find_source(run_dir, which)
-    custom = Custom(Parts(encoder, memory), env)
+    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     check_custom(source.name, source.header, custom.names())
     config = source.config
     with contextlib.closing(single_env(config.env, env)) as example:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amago.agent.settings import AgentSettings, OptimSettings
+from amago.agent.terms import TermSettings
 from amago.checks import did_you_mean
 from amago.envs.settings import EnvSettings
 from amago.nets.settings import (
@@ -39,6 +40,7 @@ class Config:
     transformer: TransformerSettings = field(default_factory=TransformerSettings)
     heads: HeadSettings = field(default_factory=HeadSettings)
     agent: AgentSettings = field(default_factory=AgentSettings)
+    terms: TermSettings = field(default_factory=TermSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)
     run: RunSettings = field(default_factory=RunSettings)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from amago.agent.agent import Agent
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 from amago.bench.synthetic import Size, config_of, make_batch, spec_of
 from amago.bench.timing import Effort, interleave
 from amago.config import override

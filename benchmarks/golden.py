@@ -44,6 +44,14 @@ SHRINK = {
 }
 """Settings of every case; those that a commit does not have are left out."""
 
+RENAMED = {
+    "agent.bc_filter": "terms.cloning.filter",
+    "agent.value_samples": "terms.cloning.samples",
+    "loss/bc": "loss/cloning",
+    "policy/bc_accepted": "cloning/accepted",
+}
+"""Settings and metrics that had another name in earlier commits."""
+
 UNTIMED = ("seconds",)
 """What differs from run to run."""
 
@@ -123,7 +131,8 @@ def shrink(case: Case) -> Any:
         config = ablate(config, [case.ablate])
     known = to_dict(config)
     fits = {key: value for key, value in SHRINK.items() if _has(known, key)}
-    return override(config, {**fits, **dict(case.settings)})
+    given = {key if _has(known, key) else RENAMED.get(key, key): v for key, v in case.settings}
+    return override(config, {**fits, **given})
 
 
 def _has(values: dict[str, Any], key: str) -> bool:
@@ -184,6 +193,7 @@ def record_commit(commit: str | None, arguments: list[str], folder: Path) -> dic
 def differences(old: Any, new: Any, where: str = "") -> list[str]:
     """Every place in which two records differ."""
     if isinstance(old, dict) and isinstance(new, dict):
+        old, new = ({RENAMED.get(k, k): v for k, v in one.items()} for one in (old, new))
         found = [f"{where}/{key}: only before" for key in old if key not in new]
         found += [f"{where}/{key}: only now" for key in new if key not in old]
         for key in old:

@@ -13,6 +13,7 @@ from test_agent_helpers import (
     backward,
     batch_of,
     gradients,
+    losses,
     predictable_samples,
     sequences,
     size,
@@ -23,17 +24,21 @@ from test_agent_helpers import (
 from torch import Tensor, nn
 
 from amago.agent.agent import Agent, sequences_of
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 
 TARGET = f"value/target@{DISCOUNTS[-1]:g}"
-NO_TERM = {"agent__actor_weight": 0.0, "agent__bc_weight": 0.0, "agent__critic_weight": 0.0}
-GCSL = {"agent__actor_weight": 0.0, "agent__bc_weight": 1.0, "agent__bc_filter": "none"}
+NO_TERM = {"terms__actor__weight": 0.0, "terms__cloning__weight": 0.0, "terms__critic__weight": 0.0}
+GCSL = {
+    "terms__actor__weight": 0.0,
+    "terms__cloning__weight": 1.0,
+    "terms__cloning__filter": "none",
+}
 
 
 def numbers(learner: Learner, kind: str) -> dict[str, Tensor]:
     """All that describes the losses of one batch, which leave the learner as it was."""
     with predictable_samples():
-        return copy.deepcopy(learner).losses(batch_of(kind))[1]
+        return losses(copy.deepcopy(learner), batch_of(kind))[1]
 
 
 def disturb(*modules: nn.Module) -> None:
@@ -77,7 +82,7 @@ def test_the_policy_gradient_reaches_the_state_through_critics_that_it_trains(cr
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cloning_leaves_the_critics_alone_also_when_the_policy_gradient_trains_them(kind):
-    learner = tiny_learner(kind, agent__critics_in_actor_loss="trained", **TERMS["bc"])
+    learner = tiny_learner(kind, agent__critics_in_actor_loss="trained", **TERMS["cloning"])
     grads = backward(learner, kind)
     assert size(grads, "critics") == 0.0 and size(grads, "actor") > 0
 
@@ -122,7 +127,7 @@ def test_every_head_reads_the_sequence_model_that_is_its_own(models, kind):
         getattr(agent, name).register_forward_pre_hook(
             lambda _, arguments, name=name: read.update({name: arguments[0]})
         )
-    learner.losses(batch_of(kind))
+    losses(learner, batch_of(kind))
     assert all(torch.equal(read[name], want[name]) for name in want)
     assert not read["target_actor"].requires_grad and not read["target_critics"].requires_grad
 
@@ -199,13 +204,13 @@ def test_every_encoder_normalises_by_the_batches_that_it_was_shown(models, trunk
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_filter_every_action_is_cloned_with_weight_one(kind):
-    learners = {f: tiny_learner(kind, agent__bc_filter=f) for f in ("none", "binary")}
+    learners = {f: tiny_learner(kind, terms__cloning__filter=f) for f in ("none", "binary")}
     want = cloning_loss(learners["none"].agent, kind).detach()
     described = {name: numbers(learner, kind) for name, learner in learners.items()}
-    torch.testing.assert_close(described["none"]["loss/bc"], want, atol=1e-12, rtol=0)
-    assert float(described["none"]["policy/bc_accepted"]) == 1.0
-    assert 0.0 < float(described["binary"]["policy/bc_accepted"]) < 1.0
-    assert abs(float(described["binary"]["loss/bc"] - want)) > 1e-3
+    torch.testing.assert_close(described["none"]["loss/cloning"], want, atol=1e-12, rtol=0)
+    assert float(described["none"]["cloning/accepted"]) == 1.0
+    assert 0.0 < float(described["binary"]["cloning/accepted"]) < 1.0
+    assert abs(float(described["binary"]["loss/cloning"] - want)) > 1e-3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -227,20 +232,20 @@ def test_goal_conditioned_supervised_learning_teaches_the_actor_by_cloning_alone
 @pytest.mark.parametrize("encoder", ["trained", "frozen"])
 def test_the_world_model_teaches_encoder_and_memory_and_no_head(encoder, kind):
     learner = tiny_learner(
-        kind, agent__world_model_weight=1.0, agent__encoder_in_actor_loss=encoder, **NO_TERM
+        kind, terms__world_model__weight=1.0, agent__encoder_in_actor_loss=encoder, **NO_TERM
     )
     grads = backward(learner, kind)
-    assert all(size(grads, part) > 0 for part in ("world_model", "encoder", "memory"))
+    assert all(size(grads, part) > 0 for part in ("term_networks", "encoder", "memory"))
     assert size(grads, "actor") == size(grads, "critics") == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_world_model_adds_its_term_and_leaves_all_other_numbers_as_they_are(kind):
     weight = 0.1
-    without, with_model = tiny_learner(kind), tiny_learner(kind, agent__world_model_weight=weight)
+    without, with_model = tiny_learner(kind), tiny_learner(kind, terms__world_model__weight=weight)
     weights = without.agent.state_dict()
     missing, unexpected = with_model.agent.load_state_dict(weights, strict=False)
-    assert not unexpected and {name.split(".")[0] for name in missing} == {"world_model"}
+    assert not unexpected and {name.split(".")[0] for name in missing} == {"term_networks"}
     before, after = (numbers(learner, kind) for learner in (without, with_model))
     error = after.pop("loss/world_model")
     assert error > 0
@@ -255,14 +260,13 @@ def test_the_world_model_adds_its_term_and_leaves_all_other_numbers_as_they_are(
 
 
 def test_the_world_model_is_judged_by_changes_within_sequences_in_units_of_their_spread():
-    learner = tiny_learner("discrete", agent__world_model_weight=1.0)
-    batch, encoder = batch_of("discrete"), learner.agent.encoder
-    judged = []
-    surprise = encoder.surprise
-    encoder.surprise = lambda forecast, change, *rest: (
-        judged.append(change) or surprise(forecast, change, *rest)
+    learner = tiny_learner("discrete", terms__world_model__weight=1.0)
+    batch, model = batch_of("discrete"), learner.agent.term_networks["world_model"]
+    judged, error = [], model.error
+    model.error = lambda forecast, change, *rest: (
+        judged.append(change) or error(forecast, change, *rest)
     )
-    learner.losses(batch)
+    losses(learner, batch)
     assert len(set(batch.lengths)) > 1
     places = [part.obs["place"].double() for part in sequences(batch)]
     differences = torch.cat([place[1:] - place[:-1] for place in places])

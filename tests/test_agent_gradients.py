@@ -13,6 +13,7 @@ from test_agent_helpers import (
     batch_of,
     changed,
     gradients,
+    losses,
     predictable_samples,
     random_batch,
     size,
@@ -23,7 +24,7 @@ from test_agent_helpers import (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("term", ["actor", "bc"])
+@pytest.mark.parametrize("term", ["actor", "cloning"])
 def test_terms_of_the_actor_leave_the_critics_alone_and_reach_the_encoder(term, kind):
     grads = backward(tiny_learner(kind, **TERMS[term]), kind)
     assert size(grads, "critics") == 0.0
@@ -32,7 +33,7 @@ def test_terms_of_the_actor_leave_the_critics_alone_and_reach_the_encoder(term, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("term", ["actor", "bc"])
+@pytest.mark.parametrize("term", ["actor", "cloning"])
 def test_terms_of_the_actor_reach_the_state_through_the_actor_alone(term, kind):
     learner = tiny_learner(kind, **TERMS[term])
     actor = learner.agent.actor
@@ -68,7 +69,7 @@ def test_the_target_of_the_critic_term_carries_no_gradient(kind):
         state.detach(), popart, members
     ).detached()
     with predictable_samples():
-        total, _ = learner.losses(batch_of(kind))
+        total, _ = losses(learner, batch_of(kind))
     if total.requires_grad:  # through the other terms, whose weights are zero
         total.backward()
     grads = gradients(learner.agent)
@@ -92,11 +93,15 @@ def test_targets_and_buffers_never_get_gradients(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_all_terms_are_the_weighted_sum_of_their_own(kind):
-    weights = {"agent__actor_weight": 1.0, "agent__bc_weight": 0.1, "agent__critic_weight": 10.0}
+    weights = {
+        "terms__actor__weight": 1.0,
+        "terms__cloning__weight": 0.1,
+        "terms__critic__weight": 10.0,
+    }
     whole = backward(tiny_learner(kind, **weights), kind)
     alone = {term: backward(tiny_learner(kind, **TERMS[term]), kind) for term in TERMS}
     for name, grad in whole.items():
-        want = alone["actor"][name] + 0.1 * alone["bc"][name] + 10.0 * alone["critic"][name]
+        want = alone["actor"][name] + 0.1 * alone["cloning"][name] + 10.0 * alone["critic"][name]
         torch.testing.assert_close(grad, want, atol=1e-10, rtol=1e-8)
 
 

@@ -12,7 +12,7 @@ from test_replay_helpers import sequences
 from torch import Tensor, nn
 
 from amago.agent.agent import Agent
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 from amago.config import Config, override
 from amago.nets.action import action_features
 from amago.nets.distributions import TanhGaussian
@@ -25,9 +25,21 @@ HORIZON = 24
 DISCOUNTS = (0.5, 0.9, 0.99)
 KINDS = ["discrete", "continuous"]
 TERMS = {
-    "actor": {"agent__actor_weight": 1.0, "agent__bc_weight": 0.0, "agent__critic_weight": 0.0},
-    "bc": {"agent__actor_weight": 0.0, "agent__bc_weight": 1.0, "agent__critic_weight": 0.0},
-    "critic": {"agent__actor_weight": 0.0, "agent__bc_weight": 0.0, "agent__critic_weight": 1.0},
+    "actor": {
+        "terms__actor__weight": 1.0,
+        "terms__cloning__weight": 0.0,
+        "terms__critic__weight": 0.0,
+    },
+    "cloning": {
+        "terms__actor__weight": 0.0,
+        "terms__cloning__weight": 1.0,
+        "terms__critic__weight": 0.0,
+    },
+    "critic": {
+        "terms__actor__weight": 0.0,
+        "terms__cloning__weight": 0.0,
+        "terms__critic__weight": 1.0,
+    },
 }
 """Settings that leave one term of the loss alone."""
 
@@ -210,10 +222,15 @@ def batch_of(kind: str) -> Batch:
     return random_batch(tiny_spec(kind), [6, 4, 5])
 
 
+def losses(learner: Learner, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    """The total loss of one batch, which moves the statistics of targets, and what it logs."""
+    return learner.total_loss(learner.encode(batch))
+
+
 def backward(learner: Learner, kind: str) -> dict[str, Tensor]:
     """The gradients of the whole loss on one batch, without noise."""
     with predictable_samples():
-        learner.losses(batch_of(kind))[0].backward()
+        losses(learner, batch_of(kind))[0].backward()
     return gradients(learner.agent)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,19 +14,25 @@ import torch
 from test_agent_helpers import (
     DISCOUNTS,
     changed,
+    losses,
     noise_of,
     predictable_samples,
     random_batch,
     sequences,
     snapshot,
+    tiny_config,
     tiny_learner,
     tiny_spec,
 )
 
-from amago.agent import learner as learner_module
-from amago.agent.filters import binary_filter, exponential_filter
+from amago.agent import transitions as transitions_module
+from amago.agent.agent import Agent, Parts
 from amago.agent.settings import CONTINUOUS_DISCOUNTS, DISCRETE_DISCOUNTS, AgentSettings
 from amago.agent.targets import draw_critics, td_target
+from amago.agent.terms import Term, TermSettings, build_terms
+from amago.agent.terms.cloning import binary_filter, exponential_filter
+from amago.agent.update import Learner
+from amago.nets.distributions import TanhGaussian
 
 # Parts
 
@@ -94,10 +102,16 @@ def test_acting_uses_the_policy_of_the_acting_discount(acting):
 def test_default_settings_are_those_of_the_method():
     from amago.config import Config
 
-    agent, optim, heads = Config().agent, Config().optim, Config().heads
-    assert (agent.actor_weight, agent.bc_weight, agent.critic_weight) == (1.0, 0.1, 10.0)
+    agent, optim, heads, terms = (
+        getattr(Config(), n) for n in ("agent", "optim", "heads", "terms")
+    )
+    assert (terms.actor.weight, terms.cloning.weight, terms.critic.weight) == (1.0, 0.1, 10.0)
     assert (agent.target_tau, agent.target_critics, heads.num_critics) == (0.003, 2, 4)
-    assert (agent.reward_scale, agent.acting_discount, agent.bc_filter) == (10.0, 0.999, "binary")
+    assert (agent.reward_scale, agent.acting_discount, terms.cloning.filter) == (
+        10.0,
+        0.999,
+        "binary",
+    )
     assert (optim.grad_clip, optim.warmup_updates, heads.probability_floor) == (1.0, 500, 1e-3)
     assert Config().transformer.dropout == 0.05
 
@@ -236,8 +250,8 @@ class SlowPopArt:
 
 
 def slow_losses(learner, batch, drawn, rate):
-    """{critic, actor, bc, total}, each a mean over valid (b, t, γ)."""
-    agent, settings = learner.agent, learner.settings
+    """{critic, actor, cloning, total}, each a mean over valid (b, t, γ)."""
+    agent, settings, weights = learner.agent, learner.settings, learner.agent.config.terms
     online = SlowHeads(agent, agent.actor, agent.critics)
     target = SlowHeads(agent, agent.target_actor, agent.target_critics)
     critics = range(online.num_critics)
@@ -258,7 +272,7 @@ def slow_losses(learner, batch, drawn, rate):
                     None if masks is None else masks[t], None if masks is None else masks[t + 1],
                 )
             )  # fmt: skip
-    sums, count = {"critic": 0.0, "actor": 0.0, "bc": 0.0}, 0
+    sums, count = {"critic": 0.0, "actor": 0.0, "cloning": 0.0}, 0
     accepted = []
     for g, discount in enumerate(online.discounts):
         popart = SlowPopArt(agent.popart, g, rate)
@@ -274,16 +288,16 @@ def slow_losses(learner, batch, drawn, rate):
             sums["critic"] += sum((x - (y - mu) / sigma) ** 2 for x in q) / len(q)
             sums["actor"] += -min(v)
             advantage = sum(q) / len(q) - sum(v) / len(v)
-            binary = settings.bc_filter == "binary"
+            binary = weights.cloning.filter == "binary"
             weight = float(advantage > 0) if binary else min(math.exp(advantage), 20.0)
             accepted.append(weight)
-            sums["bc"] += -weight * online.log_prob(state, g, mask, action)
+            sums["cloning"] += -weight * online.log_prob(state, g, mask, action)
             count += 1
     means = {name: value / count for name, value in sums.items()}
     means["total"] = (
-        settings.critic_weight * means["critic"]
-        + settings.actor_weight * means["actor"]
-        + settings.bc_weight * means["bc"]
+        weights.critic.weight * means["critic"]
+        + weights.actor.weight * means["actor"]
+        + weights.cloning.weight * means["cloning"]
     )
     assert sum(accepted) > 0 and min(accepted) != max(accepted)
     return means
@@ -305,15 +319,15 @@ def slow_losses(learner, batch, drawn, rate):
 def test_the_total_loss_equals_loops_over_transitions_discounts_and_critics(
     kind, mask, bc_filter, rate, monkeypatch
 ):
-    learner = tiny_learner(kind, mask=mask, agent__bc_filter=bc_filter)
+    learner = tiny_learner(kind, mask=mask, terms__cloning__filter=bc_filter)
     assert learner.agent.popart.rate == 5e-4
     learner.agent.popart.rate = rate
     batch = random_batch(tiny_spec(kind, mask=mask), [6, 3, 5], starts=[0, 4, 2], seed=3)
     drawn = [2, 0]
-    monkeypatch.setattr(learner_module, "draw_critics", lambda *_: torch.tensor(drawn))
+    monkeypatch.setattr(transitions_module, "draw_critics", lambda *_: torch.tensor(drawn))
     want = slow_losses(learner, batch, drawn, rate)
     with predictable_samples():
-        total, metrics = learner.losses(batch)
+        total, metrics = losses(learner, batch)
     for name, value in want.items():
         assert float(metrics[f"loss/{name}"]) == pytest.approx(value, abs=1e-5), name
     assert float(total.detach()) == pytest.approx(want["total"], abs=1e-5)
@@ -351,7 +365,7 @@ def test_losses_move_the_statistics_and_no_value_of_any_critic_at_any_discount(k
     before = probe(agent, kind, double)
     for seed in range(5):
         batch = random_batch(tiny_spec(kind), [6, 3, 5], seed=seed, double=double)
-        learner.losses(batch)
+        losses(learner, batch)
     after = probe(agent, kind, double)
     for was, now in zip(old, agent.popart.statistics(), strict=True):
         assert float((now - was).abs().min()) > 1e-4
@@ -372,10 +386,10 @@ def test_the_first_losses_of_a_life_set_the_scale_and_leave_all_weights_alone(ki
     agent = learner.agent
     agent.popart.__init__(len(DISCOUNTS))
     before = {name: p.detach().clone() for name, p in agent.named_parameters()}
-    learner.losses(random_batch(tiny_spec(kind), [6, 3, 5]))
+    losses(learner, random_batch(tiny_spec(kind), [6, 3, 5]))
     assert all(torch.equal(p, before[name]) for name, p in agent.named_parameters())
     assert float(agent.popart.mass) == 5e-4
-    learner.losses(random_batch(tiny_spec(kind), [6, 3, 5], seed=1))
+    losses(learner, random_batch(tiny_spec(kind), [6, 3, 5], seed=1))
     last = f"layers.{len(agent.critics.layers) - 1}"
     moved = {n for n, p in agent.named_parameters() if not torch.equal(p, before[n])}
     assert moved == {
@@ -389,7 +403,7 @@ def test_without_popart_losses_leave_all_weights_and_statistics_alone(kind):
     learner.agent.popart.__init__(len(DISCOUNTS), enabled=False)
     before = snapshot(learner.agent)
     for seed in range(3):
-        learner.losses(random_batch(tiny_spec(kind), [6, 3, 5], seed=seed))
+        losses(learner, random_batch(tiny_spec(kind), [6, 3, 5], seed=seed))
     assert changed(learner.agent, before) == []
 
 
@@ -398,8 +412,8 @@ def test_the_drawn_critics_alone_make_the_target(monkeypatch):
     batch = random_batch(tiny_spec(), [6, 3])
     seen = []
     for drawn in ([0], [1], [2]):
-        monkeypatch.setattr(learner_module, "draw_critics", lambda *_, d=drawn: torch.tensor(d))
-        seen.append(float(copy.deepcopy(learner).losses(batch)[1]["value/target@0.99"]))
+        monkeypatch.setattr(transitions_module, "draw_critics", lambda *_, d=drawn: torch.tensor(d))
+        seen.append(float(losses(copy.deepcopy(learner), batch)[1]["value/target@0.99"]))
     assert len(set(seen)) == 3
 
 
@@ -417,20 +431,9 @@ def test_without_popart_losses_stand_on_the_scale_of_the_rewards(kind):
 
 
 def test_several_value_samples_average_the_value_that_the_filter_compares_with():
-    learner = tiny_learner("continuous", agent__value_samples=3)
+    learner = tiny_learner("continuous", terms__cloning__samples=3)
     batch = random_batch(tiny_spec("continuous"), [6, 3])
-    values = []
-
-    real = learner_module.filter_weight
-
-    def spy(taken, baseline, rule):
-        values.append(baseline.normalised.clone())
-        return real(taken, baseline, rule)
-
-    noises = [0.5, -1.0, 2.0]
-    from amago.nets.distributions import TanhGaussian
-
-    calls = []
+    noises, calls = [0.5, -1.0, 2.0], []
 
     def sample(self, generator=None):
         # The first sample of an update is the target's, the second the policy gradient's.
@@ -439,11 +442,12 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
         return torch.tanh(self.mean + self.log_std.exp() * noise)
 
     original = TanhGaussian.sample
-    learner_module.filter_weight, TanhGaussian.sample = spy, sample
+    TanhGaussian.sample = sample
     try:
-        learner.losses(batch)
+        transitions = learner.encode(batch)
+        learner.total_loss(transitions)
     finally:
-        learner_module.filter_weight, TanhGaussian.sample = real, original
+        TanhGaussian.sample = original
     assert len(calls) == 5
     agent = learner.agent
     with torch.no_grad():
@@ -455,4 +459,50 @@ def test_several_value_samples_average_the_value_that_the_filter_compares_with()
             )
             for noise in noises
         )
-    torch.testing.assert_close(values[0], want / 3, atol=1e-9, rtol=0)
+    baseline = transitions.taken.normalised.mean(0) - transitions.advantage(3)
+    torch.testing.assert_close(baseline.detach(), (want / 3).mean(0), atol=1e-9, rtol=0)
+
+
+def test_terms_need_a_name_a_weight_and_names_of_their_own():
+    class Nameless(Term):
+        weight = 1.0
+
+    class Weightless(Term):
+        name = "weightless"
+
+    class Critic(Term):
+        name, weight = "critic", 1.0
+
+    assert [term.name for term in build_terms(TermSettings())] == ["critic", "actor", "cloning"]
+    for bad in (Nameless(), Weightless()):
+        with pytest.raises(ValueError, match=f"name and a weight, got {type(bad).__name__}"):
+            build_terms(TermSettings(), [bad])
+    with pytest.raises(ValueError, match="got 2 called 'critic'; rename yours"):
+        build_terms(TermSettings(), [Critic()])
+
+
+def test_the_total_is_the_weighted_sum_of_the_terms_that_are_logged():
+    class Constant(Term):
+        name, weight = "constant", 0.5
+
+        def loss(self, transitions):
+            return torch.full_like(transitions.reward, 3.0)
+
+        def metrics(self, transitions):
+            return {"constant/done": transitions.done.double().mean()}
+
+    config = tiny_config()
+    agent = Agent(tiny_spec(), config, Parts(terms=(Constant(),))).double()
+    learner = Learner(agent, config.agent, config.optim)
+    batch = random_batch(tiny_spec(), [6, 3, 5])
+    total, metrics = losses(learner, batch)
+    assert [term.name for term in agent.terms] == ["critic", "actor", "cloning", "constant"]
+    assert float(metrics["loss/constant"]) == 3.0
+    assert float(metrics["constant/done"]) == pytest.approx(2 / 11)
+    want = sum(term.weight * float(metrics[f"loss/{term.name}"]) for term in agent.terms)
+    assert float(total.detach()) == pytest.approx(want, abs=1e-12)
+
+
+def test_no_torch_is_loaded_with_the_settings_of_terms():
+    code = "import sys, amago.config; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

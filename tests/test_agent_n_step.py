@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from test_agent_helpers import (
+    losses,
     predictable_samples,
     random_batch,
     sequences,
@@ -15,7 +16,7 @@ from test_agent_helpers import (
     tiny_spec,
 )
 
-from amago.agent import learner as learner_module
+from amago.agent import transitions as transitions_module
 from amago.agent.settings import AgentSettings
 from amago.agent.targets import n_step_target
 
@@ -77,7 +78,7 @@ def test_an_update_with_n_steps_sees_those_targets(kind, monkeypatch):
     assert any(
         part.first[1:].any() for part in sequences(batch)
     )  # a further trial starts within a window
-    monkeypatch.setattr(learner_module, "draw_critics", lambda *_: torch.tensor([1, 0]))
+    monkeypatch.setattr(transitions_module, "draw_critics", lambda *_: torch.tensor([1, 0]))
     seen = {}
     for name, learner in (("one", one), ("many", many)):
         real = learner.agent.popart.update
@@ -88,7 +89,7 @@ def test_an_update_with_n_steps_sees_those_targets(kind, monkeypatch):
 
         learner.agent.popart.update = update
         with predictable_samples():
-            learner.losses(copy.deepcopy(batch))
+            losses(learner, copy.deepcopy(batch))
     discounts = one.agent.discounts.numpy()
     start = 0
     for part in sequences(batch):

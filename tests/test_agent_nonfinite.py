@@ -50,14 +50,14 @@ def moved(learner, before):
 
 def watched(learner):
     """What an update has moved by the time that its losses are known."""
-    before, real, seen = state_of(learner), learner.losses, []
+    before, real, seen = state_of(learner), learner.total_loss, []
 
-    def losses(batch):
-        result = real(batch)
+    def total_loss(transitions):
+        result = real(transitions)
         seen.append(moved(learner, before))
         return result
 
-    learner.losses = losses
+    learner.total_loss = total_loss
     return seen
 
 
@@ -106,8 +106,8 @@ def test_an_infinite_loss_of_a_finite_batch_changes_no_parameter_and_no_statisti
     learner.step(batch_of(kind))
     before = state_of(learner)
     seen = watched(learner)
-    real = learner.losses
-    learner.losses = lambda batch: (real(batch)[0] * torch.inf, {})
+    real = learner.total_loss
+    learner.total_loss = lambda transitions: (real(transitions)[0] * torch.inf, {})
     learner.step(batch_of(kind))
     assert_outputs_in(seen)
     assert moved(learner, before) == []

@@ -11,6 +11,7 @@ from test_agent_helpers import (
     MEMORIES,
     changed,
     gradients,
+    losses,
     predictable_samples,
     random_batch,
     sequences,
@@ -38,7 +39,7 @@ def targets_of(learner, batch):
 
     learner.agent.popart.update = catch
     try:
-        learner.losses(batch)
+        losses(learner, batch)
     finally:
         del learner.agent.popart.update
     assert len(caught) == 1 and changed(learner.agent, before) == []
@@ -52,7 +53,7 @@ def test_a_batch_and_its_sequences_alone_give_the_same_losses_and_gradients(memo
     learner = tiny_learner(kind, mask=mask, **dots(MEMORIES[memory]))
     alone = copy.deepcopy(learner)
     with predictable_samples():
-        total, metrics = learner.losses(batch)
+        total, metrics = losses(learner, batch)
         total.backward()
 
         # One sequence at a time: all targets by the old critics on the old scale, all losses
@@ -64,7 +65,7 @@ def test_a_batch_and_its_sequences_alone_give_the_same_losses_and_gradients(memo
         move = new.update(torch.cat(targets))
         made = []
         count = sum(len(target) for target in targets)
-        mean = {"loss/total": 0.0, "loss/critic": 0.0, "loss/actor": 0.0, "loss/bc": 0.0}
+        mean = {"loss/total": 0.0, "loss/critic": 0.0, "loss/actor": 0.0, "loss/cloning": 0.0}
         for row, target in zip(rows, targets, strict=True):
             popart = alone.agent.popart
             alone.agent.load_state_dict(old)
@@ -75,7 +76,7 @@ def test_a_batch_and_its_sequences_alone_give_the_same_losses_and_gradients(memo
                 return move
 
             popart.update = update
-            part, parts = alone.losses(row)
+            part, parts = losses(alone, row)
             (part * len(target) / count).backward()
             for name in mean:
                 mean[name] += float(parts[name]) * len(target) / count
@@ -157,7 +158,7 @@ def test_the_order_of_sequences_changes_no_loss_and_no_gradient(kind, mask, memo
     other = copy.deepcopy(learner)
     with predictable_samples():
         for who, rows in ((learner, batch), (other, in_order(batch, [2, 0, 3, 1]))):
-            who.losses(rows)[0].backward()
+            losses(who, rows)[0].backward()
     want = gradients(other.agent)
     for name, got in gradients(learner.agent).items():
         torch.testing.assert_close(got, want[name], atol=1e-9, rtol=1e-7, msg=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from test_run_helpers import command, differing, evidence, tiny
 
 import amago
 from amago import api
+from amago.agent.terms import Term
 from amago.nets.sequences import Sequences
 from amago.training.header import read_config
 from amago.training.start import create
@@ -85,6 +88,48 @@ def test_a_class_of_ones_own_trains_and_is_needed_to_resume_and_load(
     policy = amago.load(tmp_path / "run", **own)
     env = own.get("env", config.env)
     assert amago.evaluate(policy, env, 3)["episodes"] == 3
+
+
+class RewardModel(Term):
+    """A term with a network of its own."""
+
+    name, weight = "reward_model", 0.5
+
+    def build(self, agent: Any) -> None:
+        self.network = torch.nn.Linear(agent.memory.output_dim, 1)
+
+    def loss(self, transitions: Any) -> torch.Tensor:
+        return (self.network(transitions.actor_state)[:, 0] - transitions.reward).square()
+
+
+class Offset(Term, torch.nn.Module):
+    """A term that is a torch module itself."""
+
+    name, weight = "offset", 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = torch.nn.Parameter(torch.full((), 5.0))
+
+    def loss(self, transitions: Any) -> torch.Tensor:
+        return (self.value - transitions.reward).square()
+
+
+def test_loss_terms_of_ones_own_are_trained_logged_saved_and_needed_again(tmp_path: Path) -> None:
+    config = tiny("wind", {"run.epochs": 3, "run.save_interval": 1})
+    folder = tmp_path / "run"
+    amago.train(config, 0, folder, terms=[RewardModel(), Offset()])
+    last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+    assert {"loss/reward_model", "loss/offset", "loss/critic"} <= last.keys()
+    saved = load_file(max(folder.glob("checkpoints/*/model.safetensors")))
+    assert "term_networks.reward_model.weight" in saved
+    assert float(saved["term_networks.offset.value"]) != 5.0
+    with pytest.raises(ValueError, match=r"terms=\[RewardModel\(\), Offset\(\)\]"):
+        amago.load(folder)
+    offset = Offset()
+    policy = amago.load(folder, terms=[RewardModel(), offset])
+    assert torch.equal(offset.value.detach(), saved["term_networks.offset.value"])
+    assert amago.evaluate(policy, config.env, 3)["episodes"] == 3
 
 
 @pytest.mark.parametrize("kind", CUSTOM)

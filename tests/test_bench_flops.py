@@ -77,7 +77,7 @@ def test_the_plain_update_counts_attention_too() -> None:
 @pytest.mark.parametrize("samples", [1, 3])
 def test_a_continuous_update_does_what_it_needs_plus_known_extras(samples: int) -> None:
     rows = [9, 9]
-    overrides = {"agent__value_samples": samples, "agent__target_critics": 2}
+    overrides = {"terms__cloning__samples": samples, "agent__target_critics": 2}
     learner = tiny_learner("continuous", double=False, **overrides)
     config, spec = tiny_config(**overrides), learner.agent.spec
     batch = random_batch(spec, rows, double=False)

@@ -12,8 +12,8 @@ import torch
 from test_agent_helpers import TINY, random_batch
 
 from amago.agent.agent import Agent
-from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
+from amago.agent.update import Learner
 from amago.bench.plain.agent import PlainAgent
 from amago.bench.plain.learner import PlainLearner, padded
 from amago.bench.plain.policy import PlainPolicy
@@ -78,7 +78,7 @@ def test_updates_of_the_plain_learner_equal_amagos(floor: float) -> None:
     ours, theirs = _pair(**{"heads.probability_floor": floor})
     for seed in range(3):
         mine, other = ours.step(_batch(seed)), theirs.step(_batch(seed))
-        for name in ("loss/critic", "loss/actor", "loss/bc", "loss/total", "grad/norm"):
+        for name in ("loss/critic", "loss/actor", "loss/cloning", "loss/total", "grad/norm"):
             assert float(mine[name]) == pytest.approx(float(other[name]), rel=1e-4), (seed, name)
     wanted = _copied(ours.agent, theirs.agent.config).state_dict()
     for name, tensor in theirs.agent.state_dict().items():

@@ -14,7 +14,7 @@ NAMED = {
     "relabel-all": {"relabel.relabel": "all"},
     "no-memory": {"memory": "feedforward"},
     "no-multi-gamma": {"agent.discounts": "single"},
-    "no-filtered-bc": {"agent.bc_weight": 0.0},
+    "no-filtered-bc": {"terms.cloning.weight": 0.0},
     "no-popart": {"heads.popart": False},
     "no-planning": {"instruction.hide_plan": True},
     "no-multi-goal": {"relabel.multi_goal": False, "env.kwargs": {"max_goals": 1}},
@@ -40,12 +40,12 @@ NAMED = {
     "wide-gammas": {"agent.discounts": "wide"},
     "gcsl": {
         "relabel.relabel": "all",
-        "agent.bc_filter": "none",
-        "agent.bc_weight": 1.0,
-        "agent.actor_weight": 0.0,
+        "terms.cloning.filter": "none",
+        "terms.cloning.weight": 1.0,
+        "terms.actor.weight": 0.0,
     },
-    "world-model": {"agent.world_model_weight": 0.1},
-    "no-world-model": {"agent.world_model_weight": 0.0},
+    "world-model": {"terms.world_model.weight": 0.1},
+    "no-world-model": {"terms.world_model.weight": 0.0},
     "critics-in-actor-loss": {"agent.critics_in_actor_loss": "trained"},
     "frozen-encoder-in-actor-loss": {"agent.encoder_in_actor_loss": "frozen"},
     "target-memory": {"agent.sequence_models": "target"},
@@ -72,15 +72,15 @@ def test_ablations_add_up() -> None:
 
 
 def test_the_world_model_of_a_preset_can_be_left_out() -> None:
-    assert preset("package-delivery").agent.world_model_weight > 0
-    assert ablate(preset("package-delivery"), ["no-world-model"]).agent.world_model_weight == 0
+    assert preset("package-delivery").terms.world_model.weight > 0
+    assert ablate(preset("package-delivery"), ["no-world-model"]).terms.world_model.weight == 0
 
 
 @pytest.mark.parametrize("ablation", [["--ablate", "world-model"], ["--ablate=world-model"]])
 def test_flags_take_back_what_an_ablation_changed(ablation: list[str]) -> None:
-    assert train_options("wind", ablation).config.agent.world_model_weight == 0.1
-    flags = [*ablation, "--agent.world-model-weight", "1"]
-    assert train_options("wind", flags).config.agent.world_model_weight == 1.0
+    assert train_options("wind", ablation).config.terms.world_model.weight == 0.1
+    flags = [*ablation, "--terms.world-model.weight", "1"]
+    assert train_options("wind", flags).config.terms.world_model.weight == 1.0
 
 
 def test_every_ablation_of_a_list_is_applied() -> None:

@@ -14,7 +14,7 @@ import pytest
 from test_run_helpers import differing, evidence, lines, tiny
 
 from amago import api
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 from amago.envs.catalogue import PRESETS, preset
 from amago.rollout.stats import RolloutRecord
 from amago.training import kept

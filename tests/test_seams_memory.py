@@ -23,8 +23,8 @@ from test_agent_helpers import (
 )
 
 from amago.agent.agent import Agent, build_memory
-from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
+from amago.agent.update import Learner
 from amago.config import override
 from amago.envs.catalogue import preset
 from amago.envs.vector import InProcessVector

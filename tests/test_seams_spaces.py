@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from test_agent_helpers import tiny_config
 
 from amago.agent.agent import Agent
-from amago.agent.learner import Learner
 from amago.agent.policy import AgentPolicy
+from amago.agent.update import Learner
 from amago.envs.domains.masked_recall import MaskedRecall
 from amago.envs.native import NativeVector
 from amago.envs.spaces import ActionConverter, ObsConverter

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from amago.agent.terms import Term, build_terms
 from amago.config import Config
 from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
@@ -20,22 +21,26 @@ from amago.nets.memory.interface import Memory
 from amago.nets.sequences import Sequences
 from amago.nets.timestep import MLPEncoder, TimestepEncoder
 from amago.nets.value import PopArt
-from amago.nets.world_model import WorldModel
 from amago.types import ACTION_MASK, Batch, EnvSpec
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A user's own classes in place of the built-in ones."""
+    """A user's own classes in place of the built-in ones, and loss terms beside them."""
 
     encoder: Callable[[EnvSpec], TimestepEncoder] | None = None
     memory: Callable[..., Memory] | None = None
     """Called as memory(input_dim, context_length=..., horizon=...)."""
+    terms: tuple[Term, ...] = ()
 
     def names(self) -> dict[str, str]:
         """What a run folder remembers of them: names, never code."""
         pairs = (("encoder", self.encoder), ("memory", self.memory))
-        return {key: getattr(part, "__qualname__", str(part)) for key, part in pairs if part}
+        names = {key: getattr(part, "__qualname__", str(part)) for key, part in pairs if part}
+        if self.terms:
+            classes = [f"{type(term).__qualname__}()" for term in self.terms]
+            names["terms"] = f"[{', '.join(classes)}]"
+        return names
 
 
 class Agent(nn.Module):
@@ -46,7 +51,7 @@ class Agent(nn.Module):
     def __init__(self, spec: EnvSpec, config: Config, parts: Parts | None = None) -> None:
         super().__init__()
         parts = parts or Parts()
-        self.spec = spec
+        self.spec, self.config = spec, config
         discounts = config.agent.resolve_discounts(spec.action.kind)
         self.acting_index = discounts.index(config.agent.acting_discount)
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
@@ -74,26 +79,29 @@ class Agent(nn.Module):
             )
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
-
-        self.world_model = None
-        if config.agent.world_model_weight:
-            self.world_model = self._world_model(spec, config)
+        self.terms = build_terms(config.terms, parts.terms)
+        self.term_networks = nn.ModuleDict()
+        for term in self.terms:
+            term.build(self)
+            network = term if isinstance(term, nn.Module) else term.network
+            if network is not None:
+                self.term_networks[term.name] = network
 
     def states(self, batch: Batch) -> Float[Tensor, "M D"]:
         """The state of every row, from one pass."""
         return _states(self.encoder, self.memory, batch)
 
-    def views(self, batch: Batch) -> Views:
-        """What actor and critics see of every row, and what their target copies see."""
+    def read(self, batch: Batch) -> States:
+        """The states that actor and critics read in every row, and those of their target copies."""
         states = self.states(batch)
         if self.critic_trunk is not None:
             critic = self.critic_trunk(batch)
-            return Views(states, critic, states.detach(), critic.detach())
+            return States(states, critic, states.detach(), critic.detach())
         target = states.detach()
         if self.target_trunk is not None:
             with torch.no_grad():
                 target = self.target_trunk(batch)
-        return Views(states, states, target, target)
+        return States(states, states, target, target)
 
     def update_statistics(self, batch: Batch) -> None:
         """Show the rows of a training batch to every encoder's normaliser."""
@@ -101,6 +109,12 @@ class Agent(nn.Module):
         for trunk in (self.target_trunk, self.critic_trunk):
             if trunk is not None:
                 trunk.encoder.update_statistics(batch)
+
+    def update_scale(self, target: Float[Tensor, "M G"]) -> None:
+        """Move PopArt's statistics, and the critics with them, so that no prediction changes."""
+        scale, shift = self.popart.update(target)
+        self.critics.rescale(scale, shift)
+        self.target_critics.rescale(scale, shift)
 
     @torch.no_grad()
     def update_targets(self, tau: float) -> None:
@@ -119,20 +133,6 @@ class Agent(nn.Module):
                 list(target.parameters()), [p.detach() for p in online.parameters()], tau
             )
 
-    def _world_model(self, spec: EnvSpec, config: Config) -> WorldModel:
-        if not isinstance(self.encoder, MLPEncoder):
-            raise ValueError(
-                "--agent.world-model-weight predicts the features of the built-in encoder, got "
-                f"{type(self.encoder).__name__}; leave it at 0"
-            )
-        return WorldModel(
-            self.memory.output_dim,
-            spec.action.size,
-            self.encoder.num_reals - 1,  # but for the reward
-            self.encoder.forecast_dim,
-            config.heads.hidden[-1],
-        )
-
 
 class Trunk(nn.Module):
     """An encoder and a memory of one's own, beside the agent's."""
@@ -150,8 +150,8 @@ def _states(encoder: TimestepEncoder, memory: Memory, batch: Batch) -> Tensor:
     return states
 
 
-class Views(NamedTuple):
-    """States of all rows as four readers see them; the targets' carry no gradient."""
+class States(NamedTuple):
+    """States [M, D] of all rows, one for each head that reads them; targets carry no gradient."""
 
     actor: Tensor
     critic: Tensor

@@ -27,16 +27,6 @@ class AgentSettings:
     """The discount whose policy acts; joins the set when it is not in it."""
     reward_scale: float = 10.0
     """Rewards are multiplied by this inside the loss."""
-    actor_weight: float = 1.0
-    """Weight of the policy-gradient loss."""
-    bc_weight: float = 0.1
-    """Weight of the filtered behaviour-cloning loss."""
-    critic_weight: float = 10.0
-    """Weight of the critic loss."""
-    bc_filter: Literal["binary", "exponential", "none"] = "binary"
-    """Which actions are cloned: those of positive advantage, all by exp(advantage), or all."""
-    world_model_weight: float = 0.0
-    """Weight of predicting how observations change, and the reward, from state and action."""
     sequence_models: Literal["shared", "target", "separate"] = "shared"
     """One encoder and memory for all; a slow copy of them beneath the target heads; or one for
     the actor and another for the critics (paper Figure 10)."""
@@ -47,11 +37,9 @@ class AgentSettings:
     target_critics: int = 2
     """Critics drawn for the clipped TD target."""
     target_tau: float = 0.003
-    """Step of the target averages."""
+    """Share of the online weights that each update mixes into the target copies."""
     n_step: int = 1
     """Rewards that a TD target adds up before it bootstraps."""
-    value_samples: int = 1
-    """Actions sampled to estimate V(s) in the filter (continuous actions)."""
     greedy: bool = False
     """Act with the most likely action instead of a sampled one, in training and evaluation."""
 
@@ -68,11 +56,7 @@ class AgentSettings:
                 )
         if not 0.0 < self.target_tau <= 1.0:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
-        if self.world_model_weight < 0:
-            raise ValueError(
-                f"--agent.world-model-weight must be 0 or more, got {self.world_model_weight}"
-            )
-        at_least(1, self, "agent", "target_critics", "value_samples", "n_step")
+        at_least(1, self, "agent", "target_critics", "n_step")
 
     def resolve_discounts(self, action_kind: str) -> tuple[float, ...]:
         """The discounts of a run, ascending, with the acting discount among them."""
@@ -87,15 +71,15 @@ class AgentSettings:
 @dataclass(frozen=True)
 class OptimSettings:
     learning_rate: float = 3e-4
-    """AdamW's step size."""
+    """Learning rate of AdamW."""
     weight_decay: float = 1e-4
     """AdamW's L2 penalty."""
     grad_clip: float = 1.0
     """Largest norm of the gradient."""
     warmup_updates: int = 500
-    """Updates over which the step size rises linearly."""
+    """Updates over which the learning rate rises linearly."""
     final_share: float = 1.0
-    """What is left of the step size at the end of the run; it falls linearly from the start."""
+    """Final learning rate as a fraction of the initial one; it falls linearly from the start."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "grad_clip"):

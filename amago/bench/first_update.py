@@ -12,7 +12,7 @@ REACHED = 42
 
 
 def main(arguments: list[str]) -> None:
-    from amago.agent.learner import Learner
+    from amago.agent.update import Learner
 
     step = Learner.step
 

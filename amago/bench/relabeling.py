@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.agent.agent import Agent, resolve_context_length
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 from amago.bench.conditions import Bench
 from amago.bench.results import Result, rate
 from amago.bench.timing import interleave

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from amago.agent.agent import Agent
-from amago.agent.learner import Learner
 from amago.agent.settings import DISCRETE_DISCOUNTS
+from amago.agent.update import Learner
 from amago.config import Config, override
 from amago.replay.collate import collate
 from amago.types import ActionSpec, Batch, EnvSpec, ObsSpec, Trajectory
@@ -67,7 +67,7 @@ def config_of(size: Size) -> Config:
             "agent.discounts": DISCRETE_DISCOUNTS,
             "agent.acting_discount": 0.999,
             "agent.target_critics": 2,
-            "agent.bc_filter": "binary",
+            "terms.cloning.filter": "binary",
             "replay.batch_size": size.batch_size,
             "replay.context_length": size.context_length,
         },

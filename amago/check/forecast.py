@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from amago.agent.agent import Agent, action_mask
-from amago.agent.learner import Learner
 from amago.agent.policy import batch_of
+from amago.agent.update import Learner
 from amago.check.environment import EnvReport
 from amago.config import Config, override
 from amago.envs.catalogue import preset

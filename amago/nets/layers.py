@@ -29,10 +29,10 @@ def mlp(
     return nn.Sequential(*layers)
 
 
-class Unchanged(Generic[T]):
-    """What was computed from tensors, until one of them changes.
+class TensorCache(Generic[T]):
+    """Keeps what was computed from tensors until one of them changes.
 
-    Acting uses the same weights at every step: what derives from them is computed once.
+    Acting uses the same weights at every step, so what derives from them is computed once.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class SigmaLinear(nn.Module):
         self.gain = nn.Parameter(sigma[0].clone())
         self.register_buffer("u", left[:, 0].contiguous())
         self.register_buffer("v", right[0].contiguous())
-        self._acting = Unchanged[Tensor]()
+        self._acting = TensorCache[Tensor]()
 
     @torch.no_grad()
     def power_iterate(self) -> None:

@@ -8,19 +8,17 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from amago.nets.normalize import RunningMoments
 
 
-class PopArt(nn.Module):
+class PopArt(RunningMoments):
     """Statistics of the targets per discount, on whose scale values are learned [PopArt §3].
 
-    Critics predict (value - μ)/σ. When the statistics move, `update` says by which affine map
-    of the critics' outputs every value stays where it was.
+    Critics predict (value - μ)/σ. When the statistics move, `update` returns the affine map of the
+    critics' outputs that preserves every value.
     """
-
-    mean: Tensor
-    second: Tensor
-    mass: Tensor
 
     def __init__(
         self,
@@ -28,21 +26,10 @@ class PopArt(nn.Module):
         *,
         enabled: bool = True,
         rate: float = 5e-4,
-        min_variance: float = 1e-4,
+        min_std: float = 1e-2,
     ) -> None:
-        super().__init__()
-        self.enabled, self.rate, self.min_variance = enabled, rate, min_variance
-        self.register_buffer("mean", torch.zeros(num_discounts, dtype=torch.float64))
-        self.register_buffer("second", torch.zeros(num_discounts, dtype=torch.float64))
-        self.register_buffer("mass", torch.zeros((), dtype=torch.float64))
-
-    def statistics(self) -> tuple[Float[Tensor, " G"], Float[Tensor, " G"]]:
-        """μ and σ; 0 and 1 before the first update."""
-        seen = self.mass > 0
-        mass = torch.where(seen, self.mass, torch.ones_like(self.mass))
-        mean = self.mean / mass
-        variance = torch.where(seen, self.second / mass - mean.square(), torch.ones_like(mean))
-        return mean, variance.clamp(min=self.min_variance).sqrt()
+        super().__init__(num_discounts, rate, min_std)
+        self.enabled = enabled
 
     @torch.no_grad()
     def update(
@@ -54,10 +41,7 @@ class PopArt(nn.Module):
         if not self.enabled or not len(target):
             return scale, shift
         untrained = bool(self.mass == 0)
-        target = target.double()
-        self.mean.lerp_(target.mean(0), self.rate)
-        self.second.lerp_(target.square().mean(0), self.rate)
-        self.mass.lerp_(torch.ones_like(self.mass), self.rate)
+        self.average(target)
         if untrained:
             # The first batch sets the scale. An untrained critic has nothing to preserve, and
             # preserving its noise would blow it up wherever the first targets are small.
@@ -99,7 +83,7 @@ class Value(Protocol):
 
 @dataclass(frozen=True)
 class ScalarValue:
-    """Predictions [C, M, G] on PopArt's scale of now: read it before the statistics move."""
+    """Predictions [C, M, G], normalised with current statistics; invalid after `popart.update`."""
 
     normalised: Float[Tensor, "C M G"]
     popart: PopArt

@@ -30,7 +30,7 @@ ABLATIONS = {
     ),
     "no-memory": Ablation("a residual MLP over the current row", {"memory": "feedforward"}),
     "no-multi-gamma": Ablation("the acting discount alone", {"agent.discounts": "single"}),
-    "no-filtered-bc": Ablation("policy gradient alone", {"agent.bc_weight": 0.0}),
+    "no-filtered-bc": Ablation("policy gradient alone", {"terms.cloning.weight": 0.0}),
     "no-popart": Ablation("values on the scale of the rewards", {"heads.popart": False}),
     "no-planning": Ablation(
         "the current goal is shown, later ones are not", {"instruction.hide_plan": True}
@@ -67,17 +67,17 @@ ABLATIONS = {
         "goal-conditioned supervised learning: all relabeled, all cloned, no policy gradient",
         {
             "relabel.relabel": "all",
-            "agent.bc_filter": "none",
-            "agent.bc_weight": 1.0,
-            "agent.actor_weight": 0.0,
+            "terms.cloning.filter": "none",
+            "terms.cloning.weight": 1.0,
+            "terms.actor.weight": 0.0,
         },
     ),
     "world-model": Ablation(
         "what happens next is forecast, too, at the paper's weight of .1",
-        {"agent.world_model_weight": 0.1},
+        {"terms.world_model.weight": 0.1},
     ),
     "no-world-model": Ablation(
-        "nothing is forecast, in presets that do", {"agent.world_model_weight": 0.0}
+        "nothing is forecast, in presets that do", {"terms.world_model.weight": 0.0}
     ),
     "critics-in-actor-loss": Ablation(
         "the policy gradient reaches the critics, too", {"agent.critics_in_actor_loss": "trained"}

@@ -23,7 +23,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from amago.agent.agent import Agent
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 from amago.training.files import read_json, sync_path, write_json
 from amago.training.kept import point
 

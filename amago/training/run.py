@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from amago.agent.agent import Agent, Parts, resolve_context_length
-from amago.agent.learner import Learner
+from amago.agent.update import Learner
 from amago.config import Config
 from amago.envs.registry import MakeEnv, make_vector
 from amago.evaluation.play import make_lanes

@@ -65,7 +65,7 @@ class PlainLearner:
         return {name: value.detach() for name, value in losses.items()}
 
     def losses(self, batch: Padded) -> dict[str, Tensor]:
-        agent, settings = self.agent, self.agent.config.agent
+        agent = self.agent
         rows = batch.valid.shape[1]
         states = agent.states(batch, torch.ones(rows, rows, dtype=torch.bool).tril())
         state, following = states[:, :-1], states[:, 1:].detach()
@@ -84,12 +84,13 @@ class PlainLearner:
         terms = {
             "loss/critic": (taken - (target - mean) / std).square().mean(0),
             "loss/actor": -expected.amin(0),
-            "loss/bc": -weight * (logits.log_softmax(-1) * action).sum(-1),
+            "loss/cloning": -weight * (logits.log_softmax(-1) * action).sum(-1),
         }
         means = {name: term[keep].mean() for name, term in terms.items()}
-        total = settings.critic_weight * means["loss/critic"]
-        total = total + settings.actor_weight * means["loss/actor"]
-        return {**means, "loss/total": total + settings.bc_weight * means["loss/bc"]}
+        weights = agent.config.terms
+        total = weights.critic.weight * means["loss/critic"]
+        total = total + weights.actor.weight * means["loss/actor"]
+        return {**means, "loss/total": total + weights.cloning.weight * means["loss/cloning"]}
 
     @torch.no_grad()
     def _target(self, batch: Padded, states: Tensor) -> Tensor:

@@ -96,7 +96,7 @@ _TWO_TASKS = {
     ),
     "heads.critic": "two_hot",
     "agent.acting_discount": 0.0,
-    "agent.bc_weight": 1.0,
+    "terms.cloning.weight": 1.0,
     "run.epochs": 60,
 }
 

@@ -23,7 +23,7 @@ _CPU = {
     "agent.discounts": (0.8, 0.95),
     "agent.acting_discount": 0.95,
     "agent.reward_scale": 1.0,
-    "agent.bc_weight": 0.01,
+    "terms.cloning.weight": 0.01,
     "agent.n_step": 3,
     "agent.target_tau": 0.01,
     "optim.learning_rate": 5e-4,

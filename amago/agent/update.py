@@ -1,0 +1,129 @@
+"""One update: a batch in, new weights and the numbers that describe it out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from amago.agent.agent import Agent
+from amago.agent.settings import AgentSettings, OptimSettings
+from amago.agent.transitions import Transitions
+from amago.nets.layers import power_iterate
+from amago.types import Batch
+
+MAX_SKIPPED = 20
+
+
+class Learner:
+    """The agent's loss terms, one optimiser, and the target averages.
+
+    `planned_updates` is the total number of updates, if known; used by learning-rate decay.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        settings: AgentSettings,
+        optim: OptimSettings,
+        planned_updates: int | None = None,
+    ) -> None:
+        self.agent, self.settings, self.optim = agent, settings, optim
+        self.planned_updates = planned_updates
+        self.parameters = [p for p in agent.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters,
+            lr=optim.learning_rate,
+            weight_decay=optim.weight_decay,
+            fused=True,
+        )
+        self.updates = 0
+        self.skipped = 0
+        self.skipped_in_a_row = 0
+
+    def step(self, batch: Batch) -> dict[str, Tensor]:
+        """One gradient update; metrics stay on the device until somebody reads them."""
+        agent = self.agent
+        if not _is_finite(batch):
+            return self._skip({})
+        agent.train()
+        before = [tensor.clone() for tensor in self._moved_by_statistics()]
+        power_iterate(agent)
+        agent.update_statistics(batch)
+        transitions = self.encode(batch)
+        loss, metrics = self.total_loss(transitions)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
+        metrics["grad/norm"] = norm
+        if not bool(torch.isfinite(norm) & torch.isfinite(loss.detach())):
+            self._restore(before)
+            return self._skip(metrics)
+        self.updates += 1
+        self.skipped_in_a_row = 0
+        rate = learning_rate(self.optim, self.updates, self.planned_updates)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        agent.update_targets(self.settings.target_tau)
+        return metrics
+
+    def encode(self, batch: Batch) -> Transitions:
+        """Encode a batch once, make its targets, and move the statistics that depend on them.
+
+        Targets are made with PopArt's statistics before this batch and compared after it.
+        """
+        transitions = Transitions(self.agent, batch, self.settings)
+        self.agent.update_scale(transitions.target)
+        for term in self.agent.terms:
+            term.update_statistics(transitions)
+        return transitions
+
+    def total_loss(self, transitions: Transitions) -> tuple[Tensor, dict[str, Tensor]]:
+        """The weighted sum of all terms [AMAGO eq. 3 with the term of eq. 6], and what to log."""
+        terms = self.agent.terms
+        losses = {term.name: term.loss(transitions).mean() for term in terms}
+        total = torch.stack([term.weight * losses[term.name] for term in terms]).sum()
+        metrics = {f"loss/{name}": loss.detach() for name, loss in losses.items()}
+        metrics["loss/total"] = total.detach()
+        with torch.no_grad():
+            for term in terms:
+                metrics |= term.metrics(transitions)
+        return total, metrics
+
+    def _moved_by_statistics(self) -> list[Tensor]:
+        """All that an update changes before its gradient is known to be finite."""
+        heads = (self.agent.critics, self.agent.target_critics)
+        outputs = [tensor for head in heads for tensor in head.layers[-1].parameters()]
+        return [*self.agent.buffers(), *outputs]
+
+    @torch.no_grad()
+    def _restore(self, before: list[Tensor]) -> None:
+        for tensor, value in zip(self._moved_by_statistics(), before, strict=True):
+            tensor.copy_(value)
+
+    def _skip(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Count an update that was not applied, and give up when nothing else happens."""
+        self.updates += 1
+        self.skipped += 1
+        self.skipped_in_a_row += 1
+        if self.skipped_in_a_row >= MAX_SKIPPED:
+            raise RuntimeError(
+                f"{MAX_SKIPPED} updates in a row had a non-finite batch, loss or gradient; "
+                "look for NaN or huge values in observations and rewards, or lower "
+                "--optim.learning-rate"
+            )
+        return {name: value for name, value in metrics.items() if torch.isfinite(value)}
+
+
+def learning_rate(optim: OptimSettings, update: int, planned_updates: int | None) -> float:
+    """Linear warm-up, times a linear decay over the planned updates."""
+    share = min(1.0, update / max(1, optim.warmup_updates))
+    if planned_updates:
+        gone = min(1.0, update / planned_updates)
+        share *= 1.0 - gone * (1.0 - optim.final_share)
+    return optim.learning_rate * share
+
+
+def _is_finite(batch: Batch) -> bool:
+    arrays = [batch.prev_action, batch.prev_reward, *batch.obs.values()]
+    return all(bool(torch.isfinite(x).all()) for x in arrays if x.is_floating_point())
