@@ -246,9 +246,9 @@ def test_a_replay_of_another_version_is_refused(
         names = [bytes(key) for key, _ in store.begin().cursor()]
         meta = store.open_db(next(name for name in names if b"meta" in name))
         with store.begin(write=True) as txn:
-            assert txn.replace(b"format", b"99", db=meta) == b"1"
+            assert txn.replace(b"format", b"99", db=meta) == b"2"
     code, _, err = command(capsys, "resume", run)
-    assert code == 2 and "format 1" in err and "format 99" in err and "replay" in err
+    assert code == 2 and "format 2" in err and "format 99" in err and "replay" in err
 
 
 def test_a_replay_of_other_spaces_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
