@@ -20,11 +20,12 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from test_run_helpers import FEW, SMALL_NETS, short_world
+from test_run_helpers import FEW, short_world
 
 import amago
 from amago.cli import main
 from amago.config import Config, override
+from amago.presets.sizes import SIZES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -102,7 +103,7 @@ def shrunk(config: Config) -> Config:
         world = {"rollout.steps_per_epoch": 12, "replay.context_length": 8}
     enough = max(2, len(config.env.ids))  # every task needs a rollout
     episodes = {"run.eval_episodes": enough, "run.final_eval_episodes": enough}
-    return override(config, {**FEW, **SMALL_NETS, **world, **episodes})
+    return override(config, {**FEW, **SIZES["tiny"].settings(), **world, **episodes})
 
 
 @contextlib.contextmanager
@@ -126,7 +127,7 @@ def fast_world(folder: Path) -> Iterator[None]:
         patch.chdir(folder)
         patch.syspath_prepend(str(folder))
         patch.setattr("amago.api.create", create_shrunk)
-        patch.setattr("amago.training.run.create", create_shrunk)
+        patch.setattr(f"{create.__module__}.create", create_shrunk)
         patch.setattr("amago.sweep.sweep.run_jobs", run_here)
         # Drawing takes longer than such runs, and has tests of its own.
         patch.setattr(Figure, "savefig", lambda figure, path, **_: Path(path).touch())

@@ -12,9 +12,7 @@ from amago.config import dotted
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
-    path
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"))
-    if ".venv" not in path.parts
+    path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"))
 )
 SOURCES = sorted(
     path
@@ -95,7 +93,7 @@ def test_the_tree_of_a_page_lists_the_parts_that_there_are(page: str) -> None:
     assert listed <= parts | modules, f"{page} lists {sorted(listed - parts - modules)}"
 
 
-DOCS = [page for page in PAGES if "results" not in page.parts and "notebook" not in page.parts]
+DOCS = [page for page in PAGES if not {"results", "notebook"} & {*page.relative_to(ROOT).parts}]
 """Pages about the code of today; results and notebook are about code of their own time."""
 
 
