@@ -14,7 +14,7 @@ from amago.nets.memory.diagnose import diagnose
 from amago.play.frames import FrameStore
 from amago.play.session import MAX_EXPERIMENTS, Row, Session
 from amago.play.shelf import Loaded, Shelf
-from amago.training.run import create
+from amago.training.start import create
 
 WIND = {"env.kwargs": {"horizon": 12}}
 ROOM = {"env.kwargs": {"grid": 4, "trial_limit": 9, "horizon": 40}}
