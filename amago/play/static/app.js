@@ -367,7 +367,10 @@ function listen() {
   $("dark").onchange = () => beginHere({instruction: currentInstruction()});
   $("next-world").onclick = () => { $("seed").value = +$("seed").value + 1; beginHere(); };
   for (const radio of document.querySelectorAll("input[name=player]"))
-    radio.onchange = () => beginHere({instruction: currentInstruction()});
+    radio.onchange = () => {
+      $("stage").focus();  // or the arrow keys would go on choosing players
+      beginHere({instruction: currentInstruction()});
+    };
   $("again").onclick = () => beginHere({instruction: currentInstruction()});
   $("run").onclick = () => (running ? pause() : start());
   $("step").onclick = () => { pause(); send({type: "step"}); };
