@@ -186,9 +186,9 @@ def test_the_learning_rate_rises_linearly_and_stays():
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
 
 
-def test_the_learning_rate_falls_to_its_final_share_when_the_end_is_known():
+def test_the_learning_rate_falls_to_its_final_fraction_when_the_end_is_known():
     learner = tiny_learner(
-        optim__learning_rate=0.01, optim__warmup_updates=2, optim__final_share=0.2
+        optim__learning_rate=0.01, optim__warmup_updates=2, optim__final_fraction=0.2
     )
     learner.planned_updates = 4
     rates = []

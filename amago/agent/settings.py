@@ -14,7 +14,7 @@ DISCRETE_DISCOUNTS = (
 """Paper Table 4, discrete actions."""
 CONTINUOUS_DISCOUNTS = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
 """Paper Table 4, continuous actions."""
-WIDE_DISCOUNTS = (0.1, 0.3, 0.5)
+_WIDE_DISCOUNTS = (0.1, 0.3, 0.5)
 """Short horizons that the "wide" set adds (paper Figure 18)."""
 
 
@@ -24,7 +24,7 @@ class AgentSettings:
     """Discounts learned at once: auto (the paper's set for the action kind), wide (auto and
     short horizons), single (the acting discount alone), or the numbers themselves."""
     acting_discount: float = 0.999
-    """The discount whose policy acts; joins the set when it is not in it."""
+    """Discount of the policy that acts; added to the set when it is missing."""
     reward_scale: float = 10.0
     """Rewards are multiplied by this inside the loss."""
     sequence_models: Literal["shared", "target", "separate"] = "shared"
@@ -64,7 +64,7 @@ class AgentSettings:
         if isinstance(self.discounts, tuple):
             chosen = self.discounts
         else:
-            chosen = {"auto": auto, "wide": WIDE_DISCOUNTS + auto, "single": ()}[self.discounts]
+            chosen = {"auto": auto, "wide": _WIDE_DISCOUNTS + auto, "single": ()}[self.discounts]
         return tuple(sorted({*chosen, self.acting_discount}))
 
 
@@ -73,12 +73,12 @@ class OptimSettings:
     learning_rate: float = 3e-4
     """Learning rate of AdamW."""
     weight_decay: float = 1e-4
-    """AdamW's L2 penalty."""
+    """Weight decay of AdamW."""
     grad_clip: float = 1.0
-    """Largest norm of the gradient."""
+    """Gradient norm above which gradients are clipped."""
     warmup_updates: int = 500
     """Updates over which the learning rate rises linearly."""
-    final_share: float = 1.0
+    final_fraction: float = 1.0
     """Final learning rate as a fraction of the initial one; it falls linearly from the start."""
 
     def __post_init__(self) -> None:
@@ -87,8 +87,8 @@ class OptimSettings:
                 raise ValueError(
                     f"--optim.{name.replace('_', '-')} must be positive, got {getattr(self, name)}"
                 )
-        if not 0.0 <= self.final_share <= 1.0:
-            raise ValueError(f"--optim.final-share must be in 0..1, got {self.final_share}")
+        if not 0.0 <= self.final_fraction <= 1.0:
+            raise ValueError(f"--optim.final-fraction must be in 0..1, got {self.final_fraction}")
         for name in ("weight_decay", "warmup_updates"):
             if getattr(self, name) < 0:
                 raise ValueError(

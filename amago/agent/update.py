@@ -120,7 +120,7 @@ def learning_rate(optim: OptimSettings, update: int, planned_updates: int | None
     share = min(1.0, update / max(1, optim.warmup_updates))
     if planned_updates:
         gone = min(1.0, update / planned_updates)
-        share *= 1.0 - gone * (1.0 - optim.final_share)
+        share *= 1.0 - gone * (1.0 - optim.final_fraction)
     return optim.learning_rate * share
 
 

@@ -47,7 +47,7 @@ for _domain in DOMAINS:
 def preset(name: str, size: str | None = None) -> Config:
     """The settings that a name stands for; `size` (tiny, small, medium, paper) sets all widths."""
     config = find_preset(name).config
-    return config if size is None else override(config, find_size(size, name).settings())
+    return config if size is None else override(config, _find_size(size, name).settings())
 
 
 def find_preset(name: str) -> Preset:
@@ -57,7 +57,7 @@ def find_preset(name: str) -> Preset:
     raise ValueError(f"no preset is called {name!r}; {hint}`amago presets` lists them all")
 
 
-def find_size(size: str, preset_name: str) -> Size:
+def _find_size(size: str, preset_name: str) -> Size:
     """A size by its name; `paper` depends on the preset's domain."""
     paper = next(domain.paper_size for domain in DOMAINS if preset_name in domain.presets)
     known = {**SIZES, **({} if paper is None else {PAPER: paper})}

@@ -12,8 +12,8 @@ from amago.envs.instructions import ACHIEVED, INSTRUCTION, PROGRESS, achieved_go
 from amago.goals import GoalSpec
 from amago.types import Array
 
-Info = Mapping[str, Any]
-Fields = dict[str, Any]
+_Info = Mapping[str, Any]
+_Fields = dict[str, Any]
 
 
 class GoalLanes:
@@ -26,7 +26,7 @@ class GoalLanes:
             self._num_goals, self._progress = np.zeros((2, num_lanes), np.int64)
             self._achieved = ragged.empty(num_lanes, spec.size, spec.dtype)
 
-    def begin(self, lanes: Array, infos: Iterable[Info]) -> Fields:
+    def begin(self, lanes: Array, infos: Iterable[_Info]) -> _Fields:
         """Take the instructions that some lanes reported when they were reset."""
         if self._spec is None:
             return {}
@@ -39,7 +39,7 @@ class GoalLanes:
         self._achieved = ragged.clear(self._achieved, lanes)
         return self._fields()
 
-    def step(self, infos: Sequence[Info]) -> Fields:
+    def step(self, infos: Sequence[_Info]) -> _Fields:
         """Take what every lane reported after a step."""
         if self._spec is None:
             return {}
@@ -49,7 +49,7 @@ class GoalLanes:
         self._progress = np.array([_reported(info, PROGRESS) for info in infos], np.int64)
         return self._fields()
 
-    def _fields(self) -> Fields:
+    def _fields(self) -> _Fields:
         return {
             "instruction": self._instruction.copy(),
             "num_goals": self._num_goals.copy(),
@@ -58,7 +58,7 @@ class GoalLanes:
         }
 
 
-def lane_infos(info: Info, num_lanes: int) -> list[Info]:
+def lane_infos(info: _Info, num_lanes: int) -> list[_Info]:
     """What a Gymnasium vector's info says about goals, lane by lane."""
     present = {
         key: info.get(f"_{key}", np.ones(num_lanes, np.bool_))
@@ -71,7 +71,7 @@ def lane_infos(info: Info, num_lanes: int) -> list[Info]:
     ]
 
 
-def _reported(info: Info, key: str) -> Any:
+def _reported(info: _Info, key: str) -> Any:
     if key not in info:
         raise ValueError(
             f"expected info[{key!r}] from an environment with goals, got the keys {sorted(info)}; "

@@ -14,12 +14,12 @@ from amago.envs.settings import EnvSettings
 from amago.envs.workers import concatenate
 from amago.types import Array, EnvSpec, Step, Timestep, VectorEnv
 
-REWARD_SCALE = "reward_scale"
+_REWARD_SCALE = "reward_scale"
 """The argument of every task that multiplies its rewards."""
 
 
 @dataclass(frozen=True)
-class JointTask:
+class _JointTask:
     """One of the tasks that --env.ids lists."""
 
     label: str
@@ -27,7 +27,7 @@ class JointTask:
     reward_scale: float
 
 
-def joint_tasks(settings: EnvSettings) -> list[JointTask]:
+def joint_tasks(settings: EnvSettings) -> list[_JointTask]:
     """The tasks of `ids`, each written id or id?name=value&name=value.
 
     `kwargs`, `trials` and `horizon` of the settings hold for all of them.
@@ -43,13 +43,13 @@ def joint_tasks(settings: EnvSettings) -> list[JointTask]:
                     f"--env.ids {label!r}: expected name=value after '?', got {assignment!r}"
                 )
             kwargs[key] = literal(value)
-        scale = kwargs.pop(REWARD_SCALE, 1.0)
+        scale = kwargs.pop(_REWARD_SCALE, 1.0)
         if isinstance(scale, bool) or not isinstance(scale, int | float) or not scale > 0:
             raise ValueError(
-                f"--env.ids {label!r}: expected {REWARD_SCALE} to be positive, got {scale}"
+                f"--env.ids {label!r}: expected {_REWARD_SCALE} to be positive, got {scale}"
             )
         single = replace(settings, id=name, ids=(), kwargs=kwargs)
-        tasks.append(JointTask(label, single, float(scale)))
+        tasks.append(_JointTask(label, single, float(scale)))
     if len(set(settings.ids)) < len(settings.ids):
         raise ValueError(f"--env.ids lists a task twice: {settings.ids}; give each once")
     return tasks

@@ -11,9 +11,9 @@ from gymnasium import Space, spaces
 
 from amago.types import ACTION_MASK, Array, ObsSpec
 
-MIN_IMAGE_SIDE = 16
+_MIN_IMAGE_SIDE = 16
 """uint8 boxes with sides from here on are images; smaller ones are features."""
-MAX_GRID_IDS = 255
+_MAX_GRID_IDS = 255
 """Integer boxes of two or more axes with fewer values than this per cell are grids of ids."""
 
 
@@ -108,7 +108,7 @@ def _box(path: tuple[Any, ...], space: spaces.Box) -> Leaf:
         return Leaf(path, ObsSpec(shape, "uint8", "image"))
     if np.dtype(space.dtype).kind in "iu" and len(shape) >= 2 and space.low.size:
         low, high = int(space.low.min()), int(space.high.max())
-        if high - low < MAX_GRID_IDS:
+        if high - low < _MAX_GRID_IDS:
             return Leaf(path, _category(shape, high - low + 1), low)
     dtype = "float32" if space.dtype == np.float64 else str(space.dtype)
     return Leaf(path, ObsSpec(shape, dtype, "real"))
@@ -120,7 +120,7 @@ def _is_image(space: spaces.Box) -> bool:
     if len(spec.shape) not in (2, 3) or (space.high != 255).any() or (space.low != 0).any():
         return False
     sides = [size for axis, size in enumerate(spec.shape) if axis != spec.channels_axis]
-    return min(sides) >= MIN_IMAGE_SIDE
+    return min(sides) >= _MIN_IMAGE_SIDE
 
 
 def _category(shape: tuple[int, ...], size: int) -> ObsSpec:

@@ -28,7 +28,7 @@ from amago.envs.workers import WorkerVector
 from amago.types import EnvSpec, VectorEnv
 
 MakeEnv = Callable[[], Env]
-TIME_LIMIT = "max_episode_steps"
+_TIME_LIMIT = "max_episode_steps"
 """An argument of gymnasium.make itself."""
 
 
@@ -218,11 +218,11 @@ def _check_arguments(
         return
     if env_id in ENTRY_POINTS:
         parameters = {key: value for key, value in parameters.items() if key not in fixed}
-    unknown = sorted(set(kwargs) - set(parameters) - {TIME_LIMIT})
+    unknown = sorted(set(kwargs) - set(parameters) - {_TIME_LIMIT})
     if unknown:
         raise ValueError(
             f"{env_id} has no argument {', '.join(map(repr, unknown))}; "
-            f"it accepts {', '.join([*parameters, TIME_LIMIT])}"
+            f"it accepts {', '.join([*parameters, _TIME_LIMIT])}"
         )
 
 

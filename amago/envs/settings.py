@@ -13,24 +13,25 @@ class EnvSettings:
     id: str = "CartPole-v1"
     """A Gymnasium id (`CartPole-v1`, `module:Name-v0`) or one of amago's own (`amago/TMaze-v0`)."""
     ids: tuple[str, ...] = ()
-    """Several environments of equal spaces at once, in place of `id`; arguments of one follow
-    a question mark: `amago/DarkKeyToDoor-v0?grid=4&reward_scale=1000`."""
+    """Several environments with equal spaces, trained together, in place of `id`. Arguments of
+    one follow a question mark: `amago/DarkKeyToDoor-v0?grid=4&reward_scale=1000`."""
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Arguments of the environment's constructor."""
     num_lanes: int = 24
-    """Environments that are stepped together while collecting."""
+    """Parallel environments while collecting."""
     eval_lanes: int = 32
-    """Environments that are stepped together while evaluating."""
+    """Parallel environments while evaluating."""
     num_workers: int = 0
-    """Processes that hold the lanes; 0 keeps them in this process."""
+    """Worker processes that run the environments; 0: run them in this process."""
     trials: int | None = None
-    """Episodes of the environment per rollout (k-trial meta-RL); memory lives through all."""
+    """Episodes per rollout (k-trial meta-RL); memory is kept from one to the next."""
     horizon: int | None = None
-    """Steps per rollout. With `trials` unset, trials are played until the horizon is met."""
+    """Steps per rollout. With `trials` unset, episodes follow each other until the horizon."""
     horizon_is_terminal: bool = True
-    """Reaching `horizon` is part of the task (terminal) rather than a cut (bootstraps)."""
+    """Reaching `horizon` is terminal, as part of the task. Off: it is a truncation, and values
+    bootstrap there."""
     instruction: str = ""
-    """Asked for in every world, in place of what the environment would draw: `eat cow x2`."""
+    """Instruction in every world, in place of those that the environment draws: `eat cow x2`."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")

@@ -11,11 +11,11 @@ from amago.checks import at_least
 @dataclass(frozen=True)
 class ReplaySettings:
     capacity: int = 20_000
-    """Trajectories kept; the oldest leave first. Protected ones do not count."""
+    """Number of trajectories kept; the oldest are deleted first. Imported data does not count."""
     batch_size: int = 24
-    """Windows per update."""
+    """Sequences per update."""
     context_length: int | None = None
-    """Transitions per window, and steps that acting remembers; unset: the whole horizon."""
+    """Transitions per sequence, and steps that memory keeps while acting; unset: the horizon."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "replay", "capacity", "batch_size", "context_length")
@@ -23,12 +23,12 @@ class ReplaySettings:
 
 @dataclass(frozen=True)
 class RelabelSettings:
-    """How instructions are changed in hindsight (paper Algorithm 1, appendix B)."""
+    """Hindsight instruction relabeling (paper Algorithm 1, appendix B)."""
 
     relabel: Literal["none", "some", "all"] = "some"
-    """Open goals that are replaced by what was achieved: none, a random number, or all."""
+    """How many uncompleted goals are replaced by achieved ones: none, a random number, or all."""
     importance_sampling: bool = True
-    """Prefer goals that are rare in the replay; off: all achieved goals alike."""
+    """Prefer goals that are rare in the replay. Off: choose among achieved goals uniformly."""
     multi_goal: bool = True
-    """Off: only the first goal of each instruction is asked for and relabeled (HER). Collect
-    with single goals then, where the world depends on their number (Package Delivery)."""
+    """Off: train with the first goal of each instruction alone, as HER does. Where the world
+    depends on the number of goals (Package Delivery), also set --env.kwargs.max-goals 1."""

@@ -11,10 +11,10 @@ from amago.checks import at_least
 @dataclass(frozen=True)
 class RolloutSettings:
     steps_per_epoch: int | None = None
-    """Steps per lane and epoch; unset: the environment's horizon, or 1000 without one."""
+    """Steps per parallel environment and epoch; unset: the horizon, or 1000 without one."""
     offline_epochs: int = 0
-    """First epochs that collect nothing and learn from imported data alone; all of them:
-    offline learning, some: offline to online."""
+    """Number of epochs at the start that learn from imported data alone. All epochs: offline
+    learning; some: offline to online."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "rollout", "steps_per_epoch")
@@ -23,19 +23,19 @@ class RolloutSettings:
 
 @dataclass(frozen=True)
 class ExplorationSettings:
-    """Annealed noise with a random multiplier per rollout (method of paper Table 4)."""
+    """Annealed exploration noise with a random multiplier per rollout (paper Table 4)."""
 
     kind: Literal["annealed", "ends"] = "annealed"
-    """annealed: all steps; ends: annealed at the first and the last three steps of a rollout
-    and .5/horizon in between (T-Maze)."""
+    """annealed: the same schedule at all steps. ends: that schedule at the first and the last
+    three steps of a rollout, .5/horizon in between (T-Maze)."""
     start: tuple[float, float] = (1.0, 0.05)
-    """Noise at the first step of a rollout: at the beginning of training, after annealing."""
+    """Noise at the first step of a rollout: (before annealing, after annealing)."""
     end: tuple[float, float] = (0.8, 0.01)
-    """Noise at the last step of a rollout: at the beginning of training, after annealing."""
+    """Noise at the last step of a rollout: (before annealing, after annealing)."""
     anneal_steps: int | None = None
-    """Steps per lane over which noise is annealed; unset: `anneal_fraction` of the run."""
+    """Steps per parallel environment until noise is annealed; unset: use `anneal_fraction`."""
     anneal_fraction: float = 0.4
-    """Share of the planned steps over which noise is annealed."""
+    """Fraction of the planned steps until noise is annealed."""
 
     def __post_init__(self) -> None:
         for name in ("start", "end"):

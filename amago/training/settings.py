@@ -10,7 +10,7 @@ from amago.checks import at_least
 @dataclass(frozen=True)
 class RunSettings:
     epochs: int = 100
-    """Epochs: each collects, learns, and now and then evaluates and saves."""
+    """Number of epochs. Each one collects rollouts and then updates the agent."""
     updates_per_epoch: int = 50
     """Gradient updates per epoch."""
     eval_interval: int = 10
@@ -18,18 +18,18 @@ class RunSettings:
     eval_episodes: int = 64
     """Rollouts per evaluation."""
     final_eval_episodes: int = 200
-    """Rollouts of the evaluation that ends a run."""
+    """Rollouts of the final test."""
     save_interval: int = 10
     """Epochs between checkpoints; the last epoch is always saved."""
     keep_interval: int | None = None
-    """Checkpoints at multiples of this epoch stay for good; unset: only latest and best stay."""
+    """Keep every checkpoint whose epoch is a multiple of this; unset: keep latest and best."""
     start_from: str = ""
     """Begin with the weights of another run's latest checkpoint: its folder, that of one
     checkpoint, a packed agent or zoo:NAME. Replay, optimiser and counters begin anew."""
     device: str = "auto"
-    """Where to compute: auto, cpu, cuda, cuda:1, mps."""
+    """Device: auto, cpu, cuda, cuda:1, mps."""
     threads: int = 0
-    """Threads for torch; 0 leaves torch's own choice."""
+    """Threads of torch; 0: torch's own choice."""
     wandb_project: str = ""
     """Also log to this Weights & Biases project (needs amago[wandb])."""
 

@@ -22,7 +22,7 @@ _GYM = {
     "agent.n_step": 5,
     "agent.target_tau": 0.01,
     "optim.learning_rate": 5e-4,
-    "optim.final_share": 0.05,
+    "optim.final_fraction": 0.05,
     "optim.grad_clip": 20.0,
     "run.epochs": 60,
     "run.updates_per_epoch": 100,

@@ -18,10 +18,10 @@ from amago.types import BARE_KEY, Array
 FORWARD, LEFT, RIGHT, STAY = range(4)
 DROPS = np.arange(4, 8)
 """Four ways to drop a package, of which one is right in each world."""
-FORKS = (2, 6)
+_FORKS = (2, 6)
 """Fewest and most forks of a road."""
-FEWEST_GOALS = 2
-PACKAGES_PER_GOAL = 3
+_FEWEST_GOALS = 2
+_PACKAGES_PER_GOAL = 3
 
 
 class PackageDelivery(GoalTask):
@@ -37,13 +37,13 @@ class PackageDelivery(GoalTask):
         from gymnasium import spaces
 
         check_at_least(1, horizon=horizon, max_goals=max_goals)
-        check_at_least(FORKS[1] + max_goals + 1, road=road)
+        check_at_least(_FORKS[1] + max_goals + 1, road=road)
         self.road = road
         self.horizon = horizon
         self.goals = GoalSpec(max_goals, 1, low=(0,), high=(road - 1,))
         # Places are categories: to know one again is all that the road asks of memory, and
         # neighbours have nothing in common.
-        sizes = [road, PACKAGES_PER_GOAL * max_goals + 1, 2]
+        sizes = [road, _PACKAGES_PER_GOAL * max_goals + 1, 2]
         self.observation_space = spaces.MultiDiscrete(sizes)
         self._ids = np.min_scalar_type(max(sizes) - 1)
         self.action_space = spaces.Discrete(8)
@@ -56,13 +56,13 @@ class PackageDelivery(GoalTask):
         self._lanes = np.arange(num_lanes)
 
     def build(self, lane: int, rng: np.random.Generator) -> Array:
-        num_forks = int(rng.integers(FORKS[0], FORKS[1] + 1))
+        num_forks = int(rng.integers(_FORKS[0], _FORKS[1] + 1))
         forks = 1 + rng.permutation(self.road - 1)[:num_forks]
         self.side[lane] = 0
         self.side[lane, forks] = rng.integers(LEFT, RIGHT + 1, num_forks)
         self.drop[lane] = rng.choice(DROPS)
         most = self.goals.max_goals
-        num_goals = rng.integers(min(FEWEST_GOALS, most), most + 1)
+        num_goals = rng.integers(min(_FEWEST_GOALS, most), most + 1)
         places = rng.permutation(self.achievable(lane)[:, 0])[:num_goals]
         return np.sort(places)[:, None]
 
@@ -72,7 +72,7 @@ class PackageDelivery(GoalTask):
 
     def start(self, lanes: Array) -> None:
         self.position[lanes] = 0
-        self.packages[lanes] = PACKAGES_PER_GOAL * self.num_goals[lanes]
+        self.packages[lanes] = _PACKAGES_PER_GOAL * self.num_goals[lanes]
 
     def move(self, action: Array) -> Ragged:
         side = self.side[self._lanes, self.position]

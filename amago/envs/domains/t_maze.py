@@ -130,7 +130,7 @@ _TEACHING = {
     "env.kwargs": {},
     "env.ids": tuple(f"amago/TMaze-v0?corridor={length}" for length in (50, 100, 200, 400, 1000)),
     "env.num_lanes": 60,
-    "optim.final_share": 0.05,
+    "optim.final_fraction": 0.05,
 }
 _SIZE = Size(128, 2, 8, encoder=(128, 128, 128), heads=(256, 256))
 _PAPER = {

@@ -12,9 +12,9 @@ from amago.presets.sizes import Size
 from amago.types import BARE_KEY, Array
 
 GOAL = np.array([0.0, 1.0])
-RADIUS = 0.03
-MAX_MOVE = 0.1
-MAX_WIND = 0.08
+_RADIUS = 0.03
+_MAX_MOVE = 0.1
+_MAX_WIND = 0.08
 
 
 class Wind(Task):
@@ -25,7 +25,7 @@ class Wind(Task):
 
         check_at_least(1, horizon=horizon)
         self.horizon = horizon
-        reach = horizon * (MAX_MOVE + MAX_WIND) + 1.0
+        reach = horizon * (_MAX_MOVE + _MAX_WIND) + 1.0
         self.observation_space = spaces.Box(-reach, reach, (2,), np.float32)
         self.action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
@@ -35,7 +35,8 @@ class Wind(Task):
 
     def reset_lanes(self, lanes: Array, world_seeds: Array) -> None:
         self.wind[lanes] = [
-            np.random.default_rng(int(seed)).uniform(-MAX_WIND, MAX_WIND, 2) for seed in world_seeds
+            np.random.default_rng(int(seed)).uniform(-_MAX_WIND, _MAX_WIND, 2)
+            for seed in world_seeds
         ]
         self.position[lanes] = 0.0
         self.time[lanes] = 0
@@ -44,9 +45,9 @@ class Wind(Task):
         return {BARE_KEY: self.position.astype(np.float32)}
 
     def step(self, action: Array) -> Outcome:
-        self.position = self.position + MAX_MOVE * np.clip(action, -1.0, 1.0) + self.wind
+        self.position = self.position + _MAX_MOVE * np.clip(action, -1.0, 1.0) + self.wind
         self.time += 1
-        inside = ((self.position - GOAL) ** 2).sum(axis=1) <= RADIUS**2
+        inside = ((self.position - GOAL) ** 2).sum(axis=1) <= _RADIUS**2
         first = np.zeros(self.num_lanes, np.bool_)
         return inside.astype(np.float32), self.time >= self.horizon, first, inside
 

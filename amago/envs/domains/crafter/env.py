@@ -18,8 +18,8 @@ from amago.envs.domains.crafter.instructions import (
 from amago.envs.domains.crafter.spec import goal_spec
 from amago.types import Array
 
-PIXELS = (64, 64)
-FRAME = (450, 450)
+_PIXELS = (64, 64)
+_FRAME = (450, 450)
 """Size of what `render` shows."""
 
 
@@ -100,7 +100,7 @@ class Crafter(gym.Env[Any, Any]):
         return self._observe(), reward, over, False, {"achieved": achieved}
 
     def render(self) -> Array | None:
-        return self.game.picture(FRAME) if self.render_mode == "rgb_array" else None
+        return self.game.picture(_FRAME) if self.render_mode == "rgb_array" else None
 
     def _asked(self, generator: np.random.Generator) -> dict[str, Any]:
         if self.instructions == "none":
@@ -119,7 +119,7 @@ class Crafter(gym.Env[Any, Any]):
 
     def _observe(self) -> Any:
         if self.observation == "pixels":
-            return self.game.picture(PIXELS)
+            return self.game.picture(_PIXELS)
         player = self.game.player
         vector = np.empty(len(ITEMS) + 5, np.float32)
         vector[: len(ITEMS)] = [player.inventory[name] / 10 for name in ITEMS]
@@ -132,7 +132,7 @@ class Crafter(gym.Env[Any, Any]):
 
 def _space(observation: str) -> gym.Space[Any]:
     if observation == "pixels":
-        return gym.spaces.Box(0, 255, (*PIXELS, 3), np.uint8)
+        return gym.spaces.Box(0, 255, (*_PIXELS, 3), np.uint8)
     low = np.zeros(len(ITEMS) + 5, np.float32)
     low[-5:-3] = -1.0
     return gym.spaces.Dict(

@@ -16,10 +16,10 @@ crafter = need("crafter", "crafter")
 constants, engine, objects = crafter.constants, crafter.engine, crafter.objects
 
 AREA = (64, 64)
-VIEW = (9, 9)
+_VIEW = (9, 9)
 """Cells of the picture; its last two rows show the inventory."""
 LOCAL_VIEW = (9, 7)
-REACH = 2 * max(VIEW) - 1
+REACH = 2 * max(_VIEW) - 1
 """Creatures farther from the player than this stand still."""
 ACTIONS: tuple[str, ...] = tuple(constants.actions)
 ITEMS: tuple[str, ...] = tuple(constants.items)
@@ -56,10 +56,10 @@ class Game(crafter.Env):  # type: ignore[misc]
 
     def __init__(self) -> None:
         # Not the parent's: it would read every texture from disk, for each lane.
-        self._area, self._view, self._size = AREA, np.array(VIEW), np.array((64, 64))
+        self._area, self._view, self._size = AREA, np.array(_VIEW), np.array((64, 64))
         self._world = _World(AREA, constants.materials, (12, 12))
         self._local_view = engine.LocalView(self._world, _textures(), LOCAL_VIEW)
-        self._item_view = engine.ItemView(_textures(), [VIEW[0], VIEW[1] - LOCAL_VIEW[1]])
+        self._item_view = engine.ItemView(_textures(), [_VIEW[0], _VIEW[1] - LOCAL_VIEW[1]])
 
     @property
     def player(self) -> Any:

@@ -37,7 +37,7 @@ COORDINATES = tuple(range(0, 61, 5))
 """Where travel and place goals are, along either axis."""
 REACH = 2
 """Steps from which a travel goal counts as reached, and iron and diamond as near."""
-RARE = ("iron", "diamond")
+_RARE = ("iron", "diamond")
 
 _WORDS = {word for name in ACHIEVEMENTS for word in name.split("_")} | {"travel", "near"}
 VOCABULARY = ("", *sorted(_WORDS), *map(str, COORDINATES))
@@ -52,11 +52,11 @@ def goal(*words: str | int) -> Goal:
     return first, second, third
 
 
-ACHIEVEMENT_GOALS = {name: goal(*name.split("_")) for name in ACHIEVEMENTS}
+_ACHIEVEMENT_GOALS = {name: goal(*name.split("_")) for name in ACHIEVEMENTS}
 TRAVEL_GOALS = {(x, y): goal("travel", x, y) for x in COORDINATES for y in COORDINATES}
 PLACE_GOALS = {(x, y): goal("place", x, y) for x in COORDINATES for y in COORDINATES}
-NEAR_GOALS = {material: goal("near", material) for material in RARE}
-GOALS = frozenset((*ACHIEVEMENT_GOALS.values(), *TRAVEL_GOALS.values()))
+NEAR_GOALS = {material: goal("near", material) for material in _RARE}
+GOALS = frozenset((*_ACHIEVEMENT_GOALS.values(), *TRAVEL_GOALS.values()))
 EXPANDED_GOALS = GOALS | {*PLACE_GOALS.values(), *NEAR_GOALS.values()}
 
 
@@ -77,7 +77,7 @@ def achieved_goals(
     if before != after:
         for name, count in after.items():
             if count > before[name]:
-                found.append(ACHIEVEMENT_GOALS[name])
+                found.append(_ACHIEVEMENT_GOALS[name])
     x, y = (round(value / 5) * 5 for value in position)
     if abs(x - position[0]) + abs(y - position[1]) <= REACH and (x, y) in TRAVEL_GOALS:
         found.append(TRAVEL_GOALS[x, y])
@@ -85,7 +85,7 @@ def achieved_goals(
         target = (position[0] + facing[0], position[1] + facing[1])
         if after["place_stone"] > before["place_stone"] and target in PLACE_GOALS:
             found.append(PLACE_GOALS[target])
-        found += [NEAR_GOALS[material] for material in RARE if material in near]
+        found += [NEAR_GOALS[material] for material in _RARE if material in near]
     return np.array(found, np.uint8).reshape(-1, GOAL_SIZE)
 
 

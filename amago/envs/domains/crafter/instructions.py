@@ -16,11 +16,11 @@ from amago.envs.domains.crafter.goals import (
 )
 
 MAX_GOALS = 5
-CENTRE = 32
-FARTHEST = 44
+_CENTRE = 32
+_FARTHEST = 44
 
 KINDS = {"collect": 0.30, "defeat": 0.10, "eat": 0.10, "make": 0.15, "place": 0.15, "travel": 0.20}
-OBJECTS = {
+_OBJECTS = {
     "collect": {
         "sapling": 0.2, "wood": 0.2, "stone": 0.18, "drink": 0.17,
         "coal": 0.1, "iron": 0.1, "diamond": 0.05,
@@ -30,7 +30,7 @@ OBJECTS = {
     "make": {"wood": 0.6, "stone": 0.3, "iron": 0.1},
     "place": {"table": 0.4, "stone": 0.3, "plant": 0.2, "furnace": 0.1},
 }  # fmt: skip
-TOOLS = ("pickaxe", "sword")
+_TOOLS = ("pickaxe", "sword")
 
 TECH_TREE = tuple(
     goal(*name.split())
@@ -85,16 +85,16 @@ def draw_goal(generator: np.random.Generator) -> Goal:
     kind = _choice(generator, KINDS)
     if kind == "travel":
         return draw_travel(generator)
-    thing = _choice(generator, OBJECTS[kind])
+    thing = _choice(generator, _OBJECTS[kind])
     if kind == "make":
-        return goal(kind, thing, TOOLS[int(generator.integers(len(TOOLS)))])
+        return goal(kind, thing, _TOOLS[int(generator.integers(len(_TOOLS)))])
     return goal(kind, thing)
 
 
 def draw_travel(generator: np.random.Generator) -> Goal:
     """A radius, the likelier the smaller, and the farthest location from the centre within it."""
-    weights = FARTHEST + 1.0 - np.arange(1, FARTHEST + 1)
-    radius = 1 + int(generator.choice(FARTHEST, p=weights / weights.sum()))
+    weights = _FARTHEST + 1.0 - np.arange(1, _FARTHEST + 1)
+    radius = 1 + int(generator.choice(_FARTHEST, p=weights / weights.sum()))
     locations = farthest_within(radius)
     return TRAVEL_GOALS[locations[int(generator.integers(len(locations)))]]
 
@@ -103,7 +103,7 @@ def draw_travel(generator: np.random.Generator) -> Goal:
 def farthest_within(radius: float) -> tuple[tuple[int, int], ...]:
     """The locations farthest from the centre within a radius; the nearest, if none is within."""
     squares = {
-        (x, y): (x - CENTRE) ** 2 + (y - CENTRE) ** 2 for x in COORDINATES for y in COORDINATES
+        (x, y): (x - _CENTRE) ** 2 + (y - _CENTRE) ** 2 for x in COORDINATES for y in COORDINATES
     }
     within = [square for square in squares.values() if square <= radius**2]
     wanted = max(within) if within else min(squares.values())

@@ -12,7 +12,7 @@ from amago.goals import GoalSpec
 from amago.types import Array
 
 
-class CrafterGoals(GoalSpec):
+class _CrafterGoals(GoalSpec):
     """Reads and writes "travel to (10, 10)", and refuses what can never be achieved."""
 
     known: ClassVar[frozenset[goals.Goal]] = goals.GOALS
@@ -34,7 +34,7 @@ class CrafterGoals(GoalSpec):
         return goals.write_goal(goal.tolist())
 
 
-class ExpandedCrafterGoals(CrafterGoals):
+class ExpandedCrafterGoals(_CrafterGoals):
     known: ClassVar[frozenset[goals.Goal]] = goals.EXPANDED_GOALS
 
 
@@ -44,5 +44,5 @@ def goal_spec(expanded: bool, max_goals: int = MAX_GOALS) -> GoalSpec:
         "vocabulary": goals.VOCABULARY,
         "repeats": True,
     }
-    cls = ExpandedCrafterGoals if expanded else CrafterGoals
+    cls = ExpandedCrafterGoals if expanded else _CrafterGoals
     return cls(max_goals, goals.GOAL_SIZE, **arguments)

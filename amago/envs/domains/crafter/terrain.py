@@ -16,7 +16,7 @@ from amago.types import Array
 numba = need("numba", "crafter")
 opensimplex = need("opensimplex", "crafter")
 objects = need("crafter.objects", "crafter")
-noise3 = need("opensimplex.internals", "crafter")._noise3
+_noise3 = need("opensimplex.internals", "crafter")._noise3
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -24,7 +24,7 @@ def _noise_grid(xs: Array, ys: Array, z: float, perm: Array, gradients: Array) -
     grid = np.empty((xs.size, ys.size))
     for i in range(xs.size):
         for j in range(ys.size):
-            grid[i, j] = noise3(xs[i], ys[j], z, perm, gradients)
+            grid[i, j] = _noise3(xs[i], ys[j], z, perm, gradients)
     return grid
 
 

@@ -11,10 +11,10 @@ from amago.types import Array
 
 render_without_display()
 need("mujoco", "mujoco")
-half_cheetah = need("gymnasium.envs.mujoco.half_cheetah_v5", "mujoco")
+_half_cheetah = need("gymnasium.envs.mujoco.half_cheetah_v5", "mujoco")
 
-FASTEST = 3.0
-EFFORT_WEIGHT = 0.05
+_FASTEST = 3.0
+_EFFORT_WEIGHT = 0.05
 
 
 class HalfCheetahVelocity(gym.Env[Array, Array]):
@@ -24,14 +24,14 @@ class HalfCheetahVelocity(gym.Env[Array, Array]):
     with `options={"same_world": True}`, which the Trials wrapper gives between trials.
     """
 
-    metadata = half_cheetah.HalfCheetahEnv.metadata
+    metadata = _half_cheetah.HalfCheetahEnv.metadata
     keeps_world = True
 
     def __init__(self, horizon: int = 200, render_mode: str | None = None) -> None:
         if horizon < 1:
             raise ValueError(f"expected horizon to be at least 1, got {horizon}")
-        self.env = half_cheetah.HalfCheetahEnv(
-            ctrl_cost_weight=EFFORT_WEIGHT, render_mode=render_mode
+        self.env = _half_cheetah.HalfCheetahEnv(
+            ctrl_cost_weight=_EFFORT_WEIGHT, render_mode=render_mode
         )
         self.render_mode = render_mode
         self.metadata = self.env.metadata
@@ -48,7 +48,7 @@ class HalfCheetahVelocity(gym.Env[Array, Array]):
         obs, info = self.env.reset(seed=seed)
         self.np_random = self.env.np_random  # one generator for both, seeded once
         if seed is not None or not keep:
-            self.target = float(self.np_random.uniform(0.0, FASTEST))
+            self.target = float(self.np_random.uniform(0.0, _FASTEST))
         self._time = 0
         return obs, info
 

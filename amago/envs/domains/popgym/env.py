@@ -15,8 +15,8 @@ from gymnasium import spaces
 
 from amago.envs.extras import need
 
-popgym_envs = need("popgym.envs", "popgym")
-LABYRINTHS = tuple(popgym_envs.NAVIGATION)
+_popgym_envs = need("popgym.envs", "popgym")
+_LABYRINTHS = tuple(_popgym_envs.NAVIGATION)
 
 
 class PopGym(gym.Env[Any, Any]):
@@ -27,7 +27,7 @@ class PopGym(gym.Env[Any, Any]):
     """
 
     def __init__(self, name: str) -> None:
-        cls = getattr(popgym_envs, name, None)
+        cls = getattr(_popgym_envs, name, None)
         if cls is None:
             raise ValueError(
                 f"the installed popgym has no environment {name!r}; upgrade it: "
@@ -45,7 +45,7 @@ class PopGym(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        if not isinstance(self.env, LABYRINTHS):
+        if not isinstance(self.env, _LABYRINTHS):
             obs, info = self.env.reset(seed=seed, options=options)
             self.np_random = self.env.np_random  # one generator for both, seeded once
             return obs, _copied(info)
@@ -64,12 +64,12 @@ class PopGym(gym.Env[Any, Any]):
 
 def _horizon(env: Any) -> int:
     """Most steps of an episode, from the environment's own numbers."""
-    if isinstance(env, popgym_envs.HigherLower):
+    if isinstance(env, _popgym_envs.HigherLower):
         return int(env.deck_size) - 1  # the first card is dealt by reset
-    if isinstance(env, popgym_envs.Concentration):
+    if isinstance(env, _popgym_envs.Concentration):
         return int(env.episode_length)
     # The labyrinths end one step before their limit.
-    return int(env.max_episode_length) - isinstance(env, LABYRINTHS)
+    return int(env.max_episode_length) - isinstance(env, _LABYRINTHS)
 
 
 def _copied(info: dict[str, Any]) -> dict[str, Any]:
