@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from test_report_helpers import write_run
-from test_run_helpers import SMALL_NETS, command
+from test_run_helpers import command
 
 from amago.cli.suite import choose
 from amago.envs.registry import make_vector
@@ -124,7 +124,7 @@ def test_the_verb_plans_every_environment_and_seed_and_scores_them(tmp_path, cap
 def test_the_verb_runs_every_environment_and_seed_and_goes_on_where_it_stopped(tmp_path, capsys):
     few = {"env.num_lanes": 2, "env.eval_lanes": 2, "env.horizon": 6, "replay.batch_size": 2}
     few |= {"run.epochs": 1, "run.updates_per_epoch": 1, "run.eval_episodes": 2}
-    few |= {"run.final_eval_episodes": 2, **SMALL_NETS}
+    few |= {"run.final_eval_episodes": 2, "size": "tiny"}
     settings = [
         f"{k}={' '.join(map(str, v)) if isinstance(v, tuple) else v}" for k, v in few.items()
     ]
