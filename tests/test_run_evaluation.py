@@ -9,7 +9,8 @@ from test_run_helpers import tiny
 
 from amago.evaluation.play import make_lanes, make_policy, play
 from amago.training.evaluation import evaluate_run, evaluation_settings, final_test_settings
-from amago.training.run import Run, create
+from amago.training.run import Run
+from amago.training.start import create
 
 CONFIG = tiny("dark-key-to-door", {"env.eval_lanes": 3, "run.eval_episodes": 7})
 
