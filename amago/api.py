@@ -30,6 +30,7 @@ from amago.serving.predictor import Predictor
 from amago.training import loop
 from amago.training.evaluation import final_test
 from amago.training.header import check_custom
+from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, Run
 from amago.training.source import find_source
 from amago.training.start import create, restore
@@ -58,7 +59,8 @@ def train(
     """
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
-    return _finish(create(folder, config, seed, preset=preset, custom=custom), view)
+    with stoppable():
+        return _finish(create(folder, config, seed, preset=preset, custom=custom), view)
 
 
 def resume(
@@ -78,7 +80,8 @@ def resume(
     `epochs` is a new number of epochs to train in all.
     """
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
-    return _finish(restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs), view)
+    with stoppable():
+        return _finish(restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs), view)
 
 
 def load(
@@ -185,13 +188,10 @@ def new_run_dir(name: str, seed: int) -> Path:
 
 def _finish(run: Run, view: View | None) -> dict[str, Any]:
     view = view or Silent()
-    view.begin(run.folder)
-    try:
+    with contextlib.closing(run), saving(run), contextlib.closing(view):
+        view.begin(run.folder)
         loop.train(run, view)
         view.phase("final test")
         result = final_test(run)
-    finally:
-        view.close()
-        run.close()
     plot_run(read_run(run.folder), run.folder / "curves.png", result["references"])
     return result

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from amago.cli.bench import BenchOptions, bench
 from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
+from amago.cli.failures import explain
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.pack import PackOptions, pack
 from amago.cli.play import PlayOptions, play
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print(amago.__version__)
         sys.exit(0)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
     sys.path.append(os.getcwd())  # for --env.id my_module:MyEnv-v0, as with `python -m`
     verb = VERBS.get(arguments[0])
     if verb is None:
@@ -56,15 +59,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     assert verb is not None
     try:
         sys.exit(verb[0](arguments[1:]))
-    except (ValueError, RuntimeError, FileNotFoundError) as error:
-        fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if debug:
+            raise
+        fail(explain(error))
 
 
 def _help() -> str:
     lines = ["usage: amago VERB [options]", "", "verbs:"]
     lines += [f"  {name:<9} {cls.__doc__}" for name, (_, cls) in VERBS.items()]
     lines += ["", "`amago VERB --help` lists the options of a verb; `amago train PRESET --help`"]
-    lines += ["shows every setting with the preset's value. Presets: " + ", ".join(PRESETS)]
+    lines += ["shows every setting with the preset's value, --debug where an error came from."]
+    lines += ["Presets: " + ", ".join(PRESETS)]
     return "\n".join(lines)
 
 

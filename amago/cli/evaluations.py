@@ -9,12 +9,16 @@ from typing import Any
 
 
 def run_to_the_end(folder: Path, work: Callable[[], dict[str, Any]]) -> int:
-    """Run, then print the final test; when interrupted, print how to continue."""
+    """Run, then print the final test; the exit code of a stopped run names its signal."""
+    from amago.training.interrupt import Terminated
+
     try:
         result = work()
-    except KeyboardInterrupt:
-        print(f"\nstopped; go on with: amago resume {folder}", file=sys.stderr)
-        return 130
+    except (KeyboardInterrupt, Terminated) as stop:
+        # What is kept and how to go on was said where it was saved.
+        if not (folder / "config.json").exists():
+            print("stopped before the run was made; nothing is left of it", file=sys.stderr)
+        return 143 if isinstance(stop, Terminated) else 130
     print_evaluation(result)
     print(f"curves: {folder / 'curves.png'}")
     return 0

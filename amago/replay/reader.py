@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from amago.goals import GoalSpec
 from amago.replay.codec import decode, own
 from amago.replay.format import check_spaces, check_version, goals_of, id_of, key_of
+from amago.replay.pages import check_pages
 from amago.replay.rarity import GoalCounts, Rarity, combine, counts_from, no_counts
 from amago.types import EnvSpec, Trajectory
 
@@ -136,6 +137,7 @@ class TrajectoryReader:
     def _attach(self, readonly: bool) -> None:
         data = self._path / "data.mdb"
         size = data.stat().st_size if data.exists() else 0
+        check_pages(data)
         self._pid = os.getpid()
         self._closed = False
         # LMDB remaps memory only while this process has no transaction open.
@@ -148,6 +150,7 @@ class TrajectoryReader:
                 max_readers=_MAX_READERS,
                 readonly=readonly,
                 metasync=False,
+                mode=0o666,  # less what the umask takes
             )
         except lmdb.Error as error:
             raise ValueError(

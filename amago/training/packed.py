@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from amago.agent.agent import Agent
@@ -63,7 +64,8 @@ def write(path: Path, agent: Agent, card: Card, *, half: bool = False) -> None:
     }
     metadata = {"format": FORMAT, "card": json.dumps(asdict(card))}
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file({name: value.contiguous() for name, value in tensors.items()}, path, metadata)
+    # Not safetensors' own writing of files, which lets nobody else read them.
+    path.write_bytes(to_bytes({n: value.contiguous() for n, value in tensors.items()}, metadata))
 
 
 def read_card(path: Path) -> Card:

@@ -219,7 +219,12 @@ def _build(
         StoreRelabeler(store, config.relabel) if _relabels(config, env.spec) else None,
     )
     metrics, timing = state.get("offsets", (0, 0))
-    logger = Logger(folder, offsets=(metrics, timing), wandb_project=config.run.wandb_project)
+    logger = Logger(
+        folder,
+        offsets=(metrics, timing),
+        epoch=state.get("epoch", 0),
+        wandb_project=config.run.wandb_project,
+    )
     opened.callback(logger.close)
     run = Run(
         folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
