@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,3 +191,14 @@ def test_settings_out_of_range_are_refused(store) -> None:
             Sampler(store, **arguments)
     with pytest.raises(ValueError, match="prefetch of 0 or more"):
         Sampler(store, 2, 3, 0).batches(0, 1, -1)
+
+
+@pytest.mark.parametrize("context_length", [6, 100])
+def test_a_batch_counted_in_rows_has_as_many_windows_as_hold_them(store, context_length) -> None:
+    lengths = [min(steps, context_length) for steps in (*range(4, 28, 3), 12)]
+    sampler = Sampler(store, 16, context_length, seed=3, batch_rows=1_000)
+    windows = math.ceil(1_000 / np.mean(lengths))
+    batches = [sampler.batch(update) for update in range(20)]
+    transitions = [sum(batch.lengths) - len(batch.lengths) for batch in batches]
+    assert {len(batch.lengths) for batch in batches} == {windows}
+    assert np.mean(transitions) == pytest.approx(1_000, rel=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,7 @@ class _Snapshot:
 
     ids: NDArray[np.int64]
     transform: Transform | None
+    num_windows: int
 
 
 class Sampler:
@@ -47,8 +49,11 @@ class Sampler:
         context_length: int,
         seed: int,
         transform: Transform | None = None,
+        batch_rows: int | None = None,
     ) -> None:
         """`transform` sees whole trajectories; windows are cut from what it returns.
+
+        `batch_rows` counts a batch in transitions instead of windows.
 
         Instructions, where the store has them, get as many slots as its spec says.
         """
@@ -60,7 +65,7 @@ class Sampler:
             if value < least:
                 raise ValueError(f"expected {name} of at least {least}, got {value}; raise it")
         self._store, self._batch_size, self._context_length = store, batch_size, context_length
-        self._seed, self._transform = seed, transform
+        self._seed, self._transform, self._batch_rows = seed, transform, batch_rows
         self._max_goals = None if store.goals is None else store.goals.max_goals
 
     def batch(self, update_index: int) -> Batch:
@@ -98,7 +103,7 @@ class Sampler:
 
     def _make(self, update_index: int, snapshot: _Snapshot) -> Batch:
         rng = np.random.default_rng((self._seed, update_index))
-        picks = snapshot.ids[rng.integers(len(snapshot.ids), size=self._batch_size)].tolist()
+        picks = snapshot.ids[rng.integers(len(snapshot.ids), size=snapshot.num_windows)].tolist()
         cuts = (self._window(pick, snapshot.transform, rng) for pick in picks)
         starts, windows = zip(*cuts, strict=True)
         return collate(windows, starts, self._max_goals)
@@ -124,4 +129,11 @@ class Sampler:
         transform = self._transform
         if isinstance(transform, WindowTransform):
             transform = transform.snapshot()
-        return _Snapshot(ids, transform)
+        return _Snapshot(ids, transform, self._num_windows(ids))
+
+    def _num_windows(self, ids: NDArray[np.int64]) -> int:
+        """As many windows as hold `batch_rows` at the stored trajectories' mean length."""
+        if self._batch_rows is None:
+            return self._batch_size
+        lengths = [min(self._store.lengths[i], self._context_length) for i in ids.tolist()]
+        return math.ceil(self._batch_rows / float(np.mean(lengths)))

@@ -14,11 +14,14 @@ class ReplaySettings:
     """Number of trajectories kept; the oldest are deleted first. Imported data does not count."""
     batch_size: int = 24
     """Sequences per update."""
+    batch_rows: int | None = None
+    """Transitions per update, in place of `batch_size`: as many sequences as hold them on average,
+    so that short rollouts teach as much per update as long ones."""
     context_length: int | None = None
     """Transitions per sequence, and steps that memory keeps while acting; unset: the horizon."""
 
     def __post_init__(self) -> None:
-        at_least(1, self, "replay", "capacity", "batch_size", "context_length")
+        at_least(1, self, "replay", "capacity", "batch_size", "batch_rows", "context_length")
 
 
 @dataclass(frozen=True)

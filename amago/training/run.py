@@ -217,6 +217,7 @@ def _build(
         context_length,
         derive(seed, "batches"),
         StoreRelabeler(store, config.relabel) if _relabels(config, env.spec) else None,
+        config.replay.batch_rows,
     )
     metrics, timing = state.get("offsets", (0, 0))
     logger = Logger(
