@@ -506,3 +506,25 @@ def test_the_total_is_the_weighted_sum_of_the_terms_that_are_logged():
 def test_no_torch_is_loaded_with_the_settings_of_terms():
     code = "import sys, amago.config; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+HORIZONS = [1, 2, 5, 24, 100, 400, 1000, 30_000, None]
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
+def test_discounts_follow_from_the_horizon(horizon):
+    settings = AgentSettings(discounts="horizon", acting_discount=None)
+    discounts = settings.resolve_discounts("discrete", horizon)
+    steps = 1 / (1 - np.array(discounts))
+    assert steps[0] == pytest.approx(2.0)  # rewards that come at once are always learned
+    assert discounts[-1] == settings.resolve_acting(horizon)
+    assert steps[-1] == pytest.approx(max(2.0, (horizon or 200) / 2), rel=1e-2)
+    factors = steps[1:] / steps[:-1]
+    assert factors == pytest.approx(factors.mean(), rel=1e-2) if len(factors) else True
+    assert all(factor < 4 for factor in factors)
+
+
+def test_an_acting_discount_that_is_given_ends_the_ladder():
+    settings = AgentSettings(discounts="horizon", acting_discount=0.9)
+    assert settings.resolve_acting(1000) == 0.9
+    assert max(settings.resolve_discounts("continuous", 1000)) == 0.9

@@ -52,8 +52,8 @@ class Agent(nn.Module):
         super().__init__()
         parts = parts or Parts()
         self.spec, self.config = spec, config
-        discounts = config.agent.resolve_discounts(spec.action.kind)
-        self.acting_index = discounts.index(config.agent.acting_discount)
+        discounts = config.agent.resolve_discounts(spec.action.kind, spec.horizon)
+        self.acting_index = discounts.index(config.agent.resolve_acting(spec.horizon))
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
         self.encoder, self.memory = build_trunk(spec, config, parts)
         kind = config.agent.sequence_models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,15 +17,23 @@ CONTINUOUS_DISCOUNTS = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
 """Paper Table 4, continuous actions."""
 _WIDE_DISCOUNTS = (0.1, 0.3, 0.5)
 """Short horizons that the "wide" set adds (paper Figure 18)."""
+_SHORTEST = 2.0
+"""Steps that the shortest discount of a ladder looks ahead."""
+_RUNG = 2.5
+"""From one discount of a ladder to the next the horizon grows by about this factor."""
+_UNKNOWN_HORIZON = 200
+"""Steps of a rollout where the environment does not tell."""
 
 
 @dataclass(frozen=True)
 class AgentSettings:
-    discounts: Literal["auto", "wide", "single"] | tuple[float, ...] = "auto"
+    discounts: Literal["auto", "wide", "single", "horizon"] | tuple[float, ...] = "auto"
     """Discounts learned at once: auto (the paper's set for the action kind), wide (auto and
-    short horizons), single (the acting discount alone), or the numbers themselves."""
-    acting_discount: float = 0.999
-    """Discount of the policy that acts; added to the set when it is missing."""
+    short horizons), single (the acting discount alone), horizon (a geometric ladder
+    from two steps ahead to the acting discount), or the numbers themselves."""
+    acting_discount: float | None = 0.999
+    """Discount of the policy that acts; added to the set when it is missing. Unset: one that
+    looks half the environment's horizon ahead."""
     reward_scale: float = 10.0
     """Rewards are multiplied by this inside the loss."""
     sequence_models: Literal["shared", "target", "separate"] = "shared"
@@ -48,7 +57,7 @@ class AgentSettings:
         if not values:
             raise ValueError("--agent.discounts needs at least one number")
         for flag, value in (("discounts", max(values)), ("discounts", min(values)),
-                            ("acting-discount", self.acting_discount)):  # fmt: skip
+                            ("acting-discount", self.acting_discount or 0.0)):  # fmt: skip
             if not 0.0 <= value < 1.0:
                 raise ValueError(
                     f"--agent.{flag} takes numbers in [0, 1), got {value}; "
@@ -58,14 +67,33 @@ class AgentSettings:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
         at_least(1, self, "agent", "target_critics", "n_step")
 
-    def resolve_discounts(self, action_kind: str) -> tuple[float, ...]:
+    def resolve_acting(self, horizon: int | None) -> float:
+        """The discount that acts."""
+        if self.acting_discount is not None:
+            return self.acting_discount
+        return round(1.0 - 1.0 / max(_SHORTEST, (horizon or _UNKNOWN_HORIZON) / 2), 6)
+
+    def resolve_discounts(self, action_kind: str, horizon: int | None = None) -> tuple[float, ...]:
         """The discounts of a run, ascending, with the acting discount among them."""
+        acting = self.resolve_acting(horizon)
         auto = DISCRETE_DISCOUNTS if action_kind == "discrete" else CONTINUOUS_DISCOUNTS
         if isinstance(self.discounts, tuple):
             chosen = self.discounts
         else:
-            chosen = {"auto": auto, "wide": _WIDE_DISCOUNTS + auto, "single": ()}[self.discounts]
-        return tuple(sorted({*chosen, self.acting_discount}))
+            chosen = {
+                "auto": auto, "wide": _WIDE_DISCOUNTS + auto, "single": (), "horizon": _ladder(acting)
+            }[self.discounts]  # fmt: skip
+        return tuple(sorted({*chosen, acting}))
+
+
+def _ladder(longest: float) -> tuple[float, ...]:
+    """Discounts whose horizons 1/(1-γ) grow by a constant factor, from _SHORTEST to `longest`."""
+    end = 1.0 / (1.0 - longest)
+    if end <= _SHORTEST:
+        return (longest,)
+    rungs = max(1, round(math.log(end / _SHORTEST) / math.log(_RUNG)))
+    steps = (_SHORTEST * (end / _SHORTEST) ** (rung / rungs) for rung in range(rungs))
+    return (*(round(1.0 - 1.0 / step, 6) for step in steps), longest)
 
 
 @dataclass(frozen=True)

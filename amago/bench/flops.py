@@ -88,14 +88,14 @@ def _input_size(spec: EnvSpec) -> int:
 
 def _actor_sizes(spec: EnvSpec, config: Config) -> tuple[int, ...]:
     per_discount = spec.action.size * (1 if spec.action.kind == "discrete" else 2)
-    outputs = len(config.agent.resolve_discounts(spec.action.kind)) * per_discount
+    outputs = len(config.agent.resolve_discounts(spec.action.kind, spec.horizon)) * per_discount
     return (config.transformer.model_dim, *config.heads.hidden, outputs)
 
 
 def _critics(spec: EnvSpec, config: Config) -> tuple[int, int]:
     """Multiply-adds per transition: of the critics that learn, of the drawn target critics."""
     state, layers = config.transformer.model_dim, config.heads.hidden
-    discounts = len(config.agent.resolve_discounts(spec.action.kind))
+    discounts = len(config.agent.resolve_discounts(spec.action.kind, spec.horizon))
     count = config.heads.num_critics
     drawn = min(config.agent.target_critics, count)
     action = spec.action.size

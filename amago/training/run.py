@@ -265,7 +265,7 @@ def _start_from(name: str, agent: Agent) -> None:
         source = find_source(name)
     except ValueError as error:
         raise ValueError(f"--run.start-from: {error}") from error
-    discounts = source.config.agent.resolve_discounts(agent.spec.action.kind)
+    discounts = source.config.agent.resolve_discounts(agent.spec.action.kind, agent.spec.horizon)
     if not torch.equal(torch.tensor(discounts), agent.discounts.cpu()):
         raise ValueError(
             f"--run.start-from {name} has learned with the discounts {discounts}, this run has "

@@ -128,8 +128,8 @@ class PlainAgent(nn.Module):
         super().__init__()
         _check(spec, config)
         self.spec, self.config = spec, config
-        discounts = config.agent.resolve_discounts("discrete")
-        self.acting_index = discounts.index(config.agent.acting_discount)
+        discounts = config.agent.resolve_discounts("discrete", spec.horizon)
+        self.acting_index = discounts.index(config.agent.resolve_acting(spec.horizon))
         self.register_buffer("discounts", torch.tensor(discounts))
         self.shape = (len(discounts), spec.action.size)
         outputs = math.prod(self.shape)
