@@ -60,6 +60,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "sinusoid": {"transformer.position": "sinusoid"},
     "learned": {"transformer.position": "learned"},
     "rope": {"transformer.position": "rope"},
+    "previous row": {"transformer.previous_row": True},
     "relu": {"transformer.activation": "relu"},
     "no extra norms": {"transformer.extra_norms": False},
     "no sigma": {"transformer.sigma_reparam": False},

@@ -47,7 +47,9 @@ def targets_of(learner, batch):
 
 
 @pytest.mark.parametrize(("kind", "mask"), KINDS)
-@pytest.mark.parametrize("memory", ["sinusoid", "learned", "rope", "gru", "feedforward"])
+@pytest.mark.parametrize(
+    "memory", ["sinusoid", "learned", "rope", "previous row", "gru", "feedforward"]
+)
 def test_a_batch_and_its_sequences_alone_give_the_same_losses_and_gradients(memory, kind, mask):
     batch = ragged_batch(kind, mask)
     learner = tiny_learner(kind, mask=mask, **dots(MEMORIES[memory]))

@@ -71,12 +71,16 @@ def test_a_ragged_batch_and_its_sequences_alone_have_the_same_states(memory: str
             torch.testing.assert_close(got, agent.states(part), atol=1e-9, rtol=0)
 
 
+@pytest.mark.parametrize("previous_row", [False, True])
 @pytest.mark.parametrize("position", ["sinusoid", "learned", "rope"])
-def test_the_diagnostic_pass_sees_what_the_training_forward_does(position: str) -> None:
+def test_the_diagnostic_pass_sees_what_the_training_forward_does(
+    position: str, previous_row: bool
+) -> None:
     torch.manual_seed(0)
     settings = TransformerSettings(
-        model_dim=8, num_heads=2, num_layers=2, dropout=0.3, position=position
-    )
+        model_dim=8, num_heads=2, num_layers=2, dropout=0.3, position=position,
+        previous_row=previous_row,
+    )  # fmt: skip
     memory = TransformerMemory(5, settings, context_length=7, horizon=7).double()
     x, time = torch.randn(7, 5, dtype=torch.float64), torch.arange(7)
     layers = diagnose(memory, x, time)

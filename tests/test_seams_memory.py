@@ -180,7 +180,11 @@ def slow_transformer(memory, x, time, band):
     linear = partial(slow_linear, sigma_reparam=settings.sigma_reparam)
     width, heads = settings.model_dim, settings.num_heads
     size = width // heads
-    x = linear(x, w, "embed", sigma_reparam=False)
+    rows = x
+    x = linear(rows, w, "embed", sigma_reparam=False)
+    if settings.previous_row:
+        for t in range(1, len(rows)):
+            x[t] += w["embed_previous.weight"] @ rows[t - 1]
     if settings.position == "learned":
         x = x + w["learned.table"][time]
     if settings.position == "sinusoid":
@@ -242,7 +246,7 @@ def test_once_the_window_slid_acting_equals_banded_attention(name):
     assert float((want - unbanded).abs().max()) > 1e-3  # the band does matter here
 
 
-@pytest.mark.parametrize("name", ["sinusoid", "learned", "rope"])
+@pytest.mark.parametrize("name", ["sinusoid", "learned", "rope", "previous row"])
 def test_once_the_window_slid_acting_equals_banded_attention_in_single_precision(name):
     memory = make_memory(name, torch.float32, context_length=4)
     lanes, x, time = episodes_to_lanes(SLIDING, torch.float32)

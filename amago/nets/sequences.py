@@ -41,6 +41,10 @@ class Sequences:
             return self._stacked(x)[:, 1:].flatten(0, 1)
         return take(x, self._ends)
 
+    def previous(self, x: Tensor) -> Tensor:
+        """The row before each row [M, ...] of its sequence; zeros before the first."""
+        return put(self.drop_last(x), self._ends, len(x))
+
     def last_rows(self) -> Bool[Tensor, " M"]:
         """Which rows are the last of their sequence."""
         flags = torch.zeros(self.num_rows, dtype=torch.bool)

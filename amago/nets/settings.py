@@ -70,6 +70,9 @@ class TransformerSettings:
     """Dropout on the embedding and after each feed-forward layer."""
     position: Literal["sinusoid", "learned", "rope"] = "sinusoid"
     """Position encoding: fixed sinusoids, a learned table, or rotary embeddings."""
+    previous_row: bool = False
+    """Every row enters together with the row before it, so that it shows a whole transition. The
+    row that ends a trial shows the start of the next one; where it ended is in the row before."""
     activation: Activation = "leaky_relu"
     """Activation function of the blocks."""
     extra_norms: bool = True

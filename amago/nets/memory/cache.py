@@ -44,11 +44,15 @@ class KeyValueCache:
         self.keys = like.new_zeros(num_layers, num_lanes, num_heads, slots, head_dim)
         self.values = torch.zeros_like(self.keys)
         self.lengths = np.zeros(num_lanes, dtype=np.int64)
+        self.last_row: Tensor | None = None
+        """The encoded row of the step before, for memories that look at it again."""
 
     def keep(self, lanes: Array) -> None:
         """Forget all lanes but some, by index."""
         self.keys, self.values = self.keys[:, lanes], self.values[:, lanes]
         self.lengths = self.lengths[lanes]
+        if self.last_row is not None:
+            self.last_row = self.last_row[lanes]
 
     def advance(self, reset: Array) -> None:
         """Make room for one more step of every lane, after emptying the lanes that reset."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -40,7 +41,7 @@ def diagnose(
 
 
 def _diagnose(memory: TransformerMemory, x: Tensor, time: Tensor) -> list[LayerDiagnosis]:
-    x, rotation = memory.embed_rows(x, time)
+    x, rotation = memory.embed_rows(x, time, F.pad(x, (0, 0, 1, 0))[:-1])
     future = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu(1)
     layers = []
     for block in memory.blocks:

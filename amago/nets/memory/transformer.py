@@ -138,6 +138,9 @@ class TransformerMemory(Memory):
         super().__init__()
         self.settings, self.context_length = settings, context_length
         self.embed = nn.Linear(input_dim, settings.model_dim)
+        self.embed_previous = None
+        if settings.previous_row:
+            self.embed_previous = nn.Linear(input_dim, settings.model_dim, bias=False)
         self.dropout = nn.Dropout(settings.dropout)
         self.blocks = nn.ModuleList(Block(settings) for _ in range(settings.num_layers))
         self.norm = nn.LayerNorm(settings.model_dim)
@@ -160,7 +163,8 @@ class TransformerMemory(Memory):
     def forward(
         self, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], sequences: Sequences
     ) -> Float[Tensor, "M D"]:
-        x, rotation = self.embed_rows(x, time)
+        previous = sequences.previous(x) if self.settings.previous_row else None
+        x, rotation = self.embed_rows(x, time, previous)
         mix = causal_mix(sequences)
         for block in self.blocks:
             x = block(x, rotation, mix)
@@ -182,14 +186,23 @@ class TransformerMemory(Memory):
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
     ) -> tuple[Float[Tensor, "N D"], KeyValueCache]:
         state.advance(time.cpu().numpy() == 0)
-        x, rotation = self.embed_rows(x, time)
+        previous = None
+        if self.settings.previous_row:
+            last = torch.zeros_like(x) if state.last_row is None else state.last_row
+            previous, state.last_row = last * (time > 0)[:, None], x
+        x, rotation = self.embed_rows(x, time, previous)
         for layer, block in enumerate(self.blocks):
             x = block(x, rotation, cached_mix(state, layer))
         return self.norm(x), state
 
-    def embed_rows(self, x: Tensor, time: Tensor) -> tuple[Tensor, Rotation]:
+    def embed_rows(
+        self, x: Tensor, time: Tensor, previous: Tensor | None
+    ) -> tuple[Tensor, Rotation]:
+        """What enters the first block; `previous` are the rows before, where they enter too."""
         settings = self.settings
         x = self.embed(x)
+        if self.embed_previous is not None:
+            x = x + self.embed_previous(previous)
         rotation = None
         if self.learned is not None:
             x = x + self.learned(time)
