@@ -81,8 +81,11 @@ class AgentSettings:
             chosen = self.discounts
         else:
             chosen = {
-                "auto": auto, "wide": _WIDE_DISCOUNTS + auto, "single": (), "horizon": _ladder(acting)
-            }[self.discounts]  # fmt: skip
+                "auto": auto,
+                "wide": _WIDE_DISCOUNTS + auto,
+                "single": (),
+                "horizon": _ladder(acting),
+            }[self.discounts]
         return tuple(sorted({*chosen, acting}))
 
 
