@@ -238,11 +238,16 @@ class Batch:
         return Batch(**{name: move(value) for name, value in vars(self).items()})
 
 
+Curriculum = dict[str, int]
+"""Of each task that has a curriculum of its own: how far it has come."""
+
+
 class VectorEnv(Protocol):
     """N lanes behind one interface: in process, in workers, or natively batched.
 
-    The world of a lane's n-th rollout depends on (seed, lane, n) alone, so `episodes`, the
-    number of rollouts that each lane has begun, is all there is to save between rollouts.
+    The world of a lane's n-th rollout depends on (seed, lane, n) alone. So `episodes`, the
+    number of rollouts that each lane has begun, and the `curriculum` are all there is to save
+    between rollouts.
     """
 
     spec: EnvSpec
@@ -252,6 +257,9 @@ class VectorEnv(Protocol):
     horizons: tuple[int | None, ...]
     """Per lane: tasks that are trained together may differ, and the spec has the longest."""
     episodes: Array  # [N] int64
+    curriculum: Curriculum
+    """How far the most advanced lane of each task has come. To assign it is to let all lanes of
+    the task go on from there; until then each keeps to what it was last assigned."""
 
     def reset(self) -> Timestep:
         """Begin a new rollout in every lane."""

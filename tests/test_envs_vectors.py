@@ -138,6 +138,65 @@ def test_idle_lanes_rest_until_the_next_reset_and_the_others_go_on_as_before(mak
         vector.close()
 
 
+class Levels(CountingEnv):
+    """Comes as far as its steps, and shows which level it was assigned."""
+
+    def __init__(self) -> None:
+        super().__init__(SEED)
+        self.curriculum = 0
+
+    @property
+    def curriculum(self) -> int:
+        return max(self.assigned, self.reached)
+
+    @curriculum.setter
+    def curriculum(self, level: int) -> None:
+        self.assigned, self.reached = level, level
+
+    def step(self, action: Any) -> Any:
+        *results, info = super().step(action)
+        self.reached = max(self.reached, 10 * self.place[0] + self.step_count)
+        return *results, {**info, "is_success": self.assigned > 0}
+
+
+def level_lanes(first_lane: int, num_lanes: int, name: str = "levels") -> InProcessVector:
+    return InProcessVector(Levels, num_lanes, SEED, first_lane=first_lane, name=name)
+
+
+def two_tasks() -> JointVector:
+    parts = [level_lanes(0, 2, "easy"), level_lanes(2, 3, "hard")]
+    return JointVector(parts, (1.0, 1.0), parts[0].spec)
+
+
+@pytest.mark.parametrize(
+    ("make", "furthest"),
+    [
+        (partial(level_lanes, 0, LANES), {"levels": 47}),
+        (partial(WorkerVector, level_lanes, LANES, 2), {"levels": 47}),
+        (two_tasks, {"easy": 17, "hard": 47}),
+    ],
+)
+def test_all_lanes_of_a_task_go_on_from_its_most_advanced_one_once_they_are_told(make, furthest):
+    vector = make()
+    assert set(vector.curriculum.values()) == {0}
+    vector.reset()
+    for action in ACTIONS:
+        assert not vector.step(action).rows.success.any()  # no lane follows another on its own
+    assert vector.curriculum == furthest
+    vector.curriculum = vector.curriculum
+    assert vector.step(ACTIONS[0]).rows.success.all() and vector.curriculum == furthest
+    vector.curriculum = dict.fromkeys(furthest, 3)
+    assert vector.curriculum == dict.fromkeys(furthest, 3)
+    vector.close()
+
+
+def test_tasks_without_a_curriculum_have_none():
+    for vector in (native(), in_process(), joint()):
+        assert vector.curriculum == {}
+        vector.curriculum = {"another task": 4}
+        assert vector.curriculum == {}
+
+
 def assert_same_rows(a: Timestep, b: Timestep) -> None:
     for name in ("time", "prev_action", "prev_reward", "first", "terminal", "last", "world_seed"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name

@@ -149,6 +149,26 @@ def test_a_killed_run_that_relabels_goes_on_with_the_same_goals_equally_rare(
         assert len(ours.goal_counts().goals) > 1
 
 
+def test_a_killed_run_goes_on_with_the_curriculum_that_it_had_come_to(tmp_path: Path) -> None:
+    """Half of the instructions are of the tech-tree, once something of it was achieved."""
+    pytest.importorskip("crafter")
+    few = {"env.eval_lanes": 1, "run.eval_episodes": 1, "run.final_eval_episodes": 1}
+    rare = {"run.epochs": 3, "run.eval_interval": 3, "run.save_interval": 2}
+    world = {"env.kwargs": {"instructions": "tech-tree", "horizon": 60}}
+    config = tiny("crafter", {**few, **rare, **world})
+    folder, uninterrupted = tmp_path / "run", tmp_path / "whole"
+    code = in_another_process(_train_and_die, config, "crafter", folder, 3, "evaluating")
+    assert code == -signal.SIGKILL
+    saved = kept.find(folder / "checkpoints")
+    assert saved is not None and saved.name == "000002"
+    assert checkpoint.read_state(saved)["curriculum"] == {"amago/Crafter-v0": 0}  # collect wood
+    api.resume(folder)
+    api.train(config, 7, uninterrupted, preset="crafter")
+    assert differing(folder, uninterrupted) == []
+    with both_replays(folder, uninterrupted) as (ours, theirs):
+        assert all(same(ours.read(i), theirs.read(i)) for i in ours.ids.tolist())
+
+
 def test_a_run_killed_again_and_again_still_ends_the_same(
     whole: dict[str, Path], tmp_path: Path
 ) -> None:

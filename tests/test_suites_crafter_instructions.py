@@ -15,12 +15,18 @@ from amago.envs.domains.crafter.spec import goal_spec
 from amago.envs.instructions import FollowInstructions, goals_of
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
+from amago.evaluation.play import PlaySettings, make_lanes
+from amago.evaluation.play import play as play_rollouts
 from amago.goals import follow
 from amago.replay.rarity import Rarity, combine, count
 from amago.replay.relabel import Relabeler
 from amago.replay.settings import RelabelSettings
+from amago.rollout.collect import collect
 from amago.rollout.driver import drive
+from amago.rollout.exploration import Exploration
+from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.recorder import Recorder
+from amago.rollout.settings import ExplorationSettings
 
 SPEC = goal_spec(expanded=True)
 
@@ -98,7 +104,7 @@ def test_undirected_crafter_has_no_goals_and_its_own_reward():
 
 def test_expanded_crafter_asks_for_the_tech_tree_unless_told_otherwise():
     env = Crafter(expanded=True)
-    env.frontier = len(tech_tree(expanded=True)) - 1
+    env.curriculum = len(tech_tree(expanded=True)) - 1
     asked = {
         tuple(tokens)
         for seed in range(120)
@@ -178,23 +184,27 @@ def test_hindsight_pays_what_the_real_world_pays(expanded):
 def test_the_frontier_of_the_tech_tree_advances_and_instructions_stay_behind_it():
     env = Crafter(instructions="tech-tree")
     env.reset(seed=0)
-    assert env.frontier == -1
+    assert env.curriculum == -1
     world, player = env.game.world, env.game.player
     x, y = (int(value) for value in player.pos)
     world[x, y + 1] = "tree"
     env.step(ACTIONS.index("do"))
-    assert env.frontier == tech_tree().index(tuple(SPEC.read("collect wood")[0].tolist())) == 0
+    assert env.curriculum == tech_tree().index(tuple(SPEC.read("collect wood")[0].tolist())) == 0
     world[x, y + 1] = "grass"
     player.inventory["wood"] = 3
     env.step(ACTIONS.index("place_table"))
     env.step(ACTIONS.index("make_wood_pickaxe"))
-    assert env.frontier == 2
+    assert env.curriculum == 2
     env.step(ACTIONS.index("noop"))
-    asked = [
-        SPEC.write(env._asked(np.random.default_rng(seed))["instruction"]) for seed in range(60)
-    ]
+
+    def asked() -> list[str]:
+        drawn = (env._asked(np.random.default_rng(seed))["instruction"] for seed in range(60))
+        return [SPEC.write(instruction) for instruction in drawn]
+
     progression = "collect wood, place table, make wood pickaxe"
-    assert asked.count(progression) >= 8 and env.frontier == 2
+    assert progression not in asked()  # not before all lanes agree on it
+    env.curriculum = env.curriculum
+    assert asked().count(progression) >= 8 and env.curriculum == 2
 
 
 def test_lanes_report_instruction_progress_and_what_was_achieved():
@@ -206,3 +216,23 @@ def test_lanes_report_instruction_progress_and_what_was_achieved():
     offsets, goals = vector.step(np.array([0, 0])).rows.achieved
     assert offsets.tolist() == [0, 1, 1] and SPEC.write(goals) == "travel to (30, 30)"
     assert vector.spec.goals == goal_spec(expanded=False)
+
+
+def test_collecting_moves_the_frontier_of_all_lanes_at_its_end_and_playing_does_not():
+    settings = EnvSettings(
+        id="amago/Crafter-v0", kwargs={"instructions": "tech-tree", "horizon": 4}
+    )
+    task = settings.id
+    vector = make_vector(settings, seed=0, num_lanes=2)
+    noise = Exploration(
+        ExplorationSettings(), vector.spec, num_lanes=2, anneal_steps=9, rollout_steps=4, seed=0
+    )
+    lanes = [env.unwrapped for env in vector._envs]
+    lanes[1]._reached = 3
+    collect(vector, RandomPolicy(vector.spec, 0), noise, 4, lambda finished: None)
+    assert vector.curriculum == {task: 3} and [lane._frontier for lane in lanes] == [3, 3]
+    played = make_lanes(settings, PlaySettings(episodes=2, curriculum=vector.curriculum))
+    lanes = [env.unwrapped for env in played._envs]
+    lanes[0]._reached = 7
+    play_rollouts(RandomPolicy(played.spec, 0), played, 2)
+    assert [lane._frontier for lane in lanes] == [3, 3] and vector.curriculum == {task: 3}

@@ -12,9 +12,12 @@ from amago.envs.goal_lanes import GoalLanes
 from amago.envs.instructions import goals_of, with_instructions
 from amago.envs.lanes import LaneVector, success_of
 from amago.envs.spaces import ActionConverter, ObsConverter
-from amago.types import Array, Step, Timestep
+from amago.types import Array, Curriculum, Step, Timestep
 
 Env = gym.Env[Any, Any]
+CURRICULUM = "curriculum"
+"""An environment's attribute: a whole number that grows as more is achieved. The environment
+uses only what it was last assigned, so that all lanes ask for equally much in one epoch."""
 
 
 class InProcessVector(LaneVector):
@@ -56,6 +59,19 @@ class InProcessVector(LaneVector):
                     f"{other.observation_space}, {other.action_space} and {goals_of(other)}; pad "
                     "them to common spaces"
                 )
+
+    @property
+    def curriculum(self) -> Curriculum:
+        """The most advanced lane's, where the environment has an attribute of that name."""
+        levels = [getattr(env.unwrapped, CURRICULUM, None) for env in self._envs]
+        known = [int(level) for level in levels if level is not None]
+        return {self.tasks[0]: max(known)} if known else {}
+
+    @curriculum.setter
+    def curriculum(self, curriculum: Curriculum) -> None:
+        level = curriculum.get(self.tasks[0])
+        for env in self._envs if level is not None else ():
+            setattr(env.unwrapped, CURRICULUM, level)
 
     def reset(self) -> Timestep:
         lanes = np.arange(self.num_lanes)

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from amago.config import literal
-from amago.envs.lanes import checked_episodes, read_only
+from amago.envs.lanes import checked_episodes, furthest, read_only
 from amago.envs.settings import EnvSettings
 from amago.envs.workers import concatenate
-from amago.types import Array, EnvSpec, Step, Timestep, VectorEnv
+from amago.types import Array, Curriculum, EnvSpec, Step, Timestep, VectorEnv
 
 _REWARD_SCALE = "reward_scale"
 """The argument of every task that multiplies its rewards."""
@@ -88,6 +88,15 @@ class JointVector:
         checked = checked_episodes(episodes, self.num_lanes)
         for part, chunk in zip(self._parts, self._chunks(checked), strict=True):
             part.episodes = chunk
+
+    @property
+    def curriculum(self) -> Curriculum:
+        return furthest([part.curriculum for part in self._parts])
+
+    @curriculum.setter
+    def curriculum(self, curriculum: Curriculum) -> None:
+        for part in self._parts:
+            part.curriculum = curriculum
 
     def reset(self) -> Timestep:
         return self._join([part.reset() for part in self._parts], self._scales)

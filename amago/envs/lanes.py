@@ -10,7 +10,7 @@ import numpy as np
 
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
 from amago.goals import GoalSpec
-from amago.types import ActionSpec, Array, EnvSpec, Timestep
+from amago.types import ActionSpec, Array, Curriculum, EnvSpec, Timestep
 
 SUCCESS_KEYS = ("success", "is_success")
 """Entries of an info dictionary that say whether the task is solved."""
@@ -62,6 +62,15 @@ class LaneVector:
     @episodes.setter
     def episodes(self, episodes: Array) -> None:
         self._episodes = checked_episodes(episodes, self.num_lanes)
+
+    @property
+    def curriculum(self) -> Curriculum:
+        """None of the tasks' own, unless a vector says otherwise."""
+        return {}
+
+    @curriculum.setter
+    def curriculum(self, curriculum: Curriculum) -> None:
+        """Nothing to assign it to."""
 
     def _begin(self, lanes: Array) -> Array:
         """Open a rollout in some lanes; the seeds of their new worlds."""
@@ -175,6 +184,12 @@ def checked_episodes(episodes: Array, num_lanes: int) -> Array:
             "resume with the number of lanes that the run was started with"
         )
     return episodes
+
+
+def furthest(parts: Sequence[Curriculum]) -> Curriculum:
+    """Of every task the level of the part that has come furthest."""
+    tasks = {task for part in parts for task in part}
+    return {task: max(part[task] for part in parts if task in part) for task in sorted(tasks)}
 
 
 def read_only(array: Array) -> Array:

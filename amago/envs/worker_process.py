@@ -27,9 +27,10 @@ def serve(pipe: Connection, pickled: bytes, first_lane: int, num_lanes: int) -> 
             pipe.send((None, (vector.spec, vector.tasks, vector.horizons)))
             while True:
                 method, arguments = pipe.recv()
-                if method == "episodes":
-                    vector.episodes = arguments[0]
-                    pipe.send((None, None))
+                if method in ("episodes", "curriculum"):
+                    if arguments:
+                        setattr(vector, method, arguments[0])
+                    pipe.send((None, getattr(vector, method)))
                 else:
                     pipe.send((None, getattr(vector, method)(*arguments)))
         except (EOFError, BrokenPipeError, ConnectionResetError):

@@ -12,9 +12,9 @@ import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from amago import ragged
-from amago.envs.lanes import checked_episodes, read_only
+from amago.envs.lanes import checked_episodes, furthest, read_only
 from amago.envs.worker_process import Factory, serve
-from amago.types import Array, Step, Timestep
+from amago.types import Array, Curriculum, Step, Timestep
 
 
 class WorkerVector:
@@ -59,6 +59,14 @@ class WorkerVector:
     def episodes(self, episodes: Array) -> None:
         self._episodes = checked_episodes(episodes, self.num_lanes)
         self._ask("episodes", self._chunked(self._episodes))
+
+    @property
+    def curriculum(self) -> Curriculum:
+        return furthest(self._ask("curriculum"))
+
+    @curriculum.setter
+    def curriculum(self, curriculum: Curriculum) -> None:
+        self._ask("curriculum", [(curriculum,)] * len(self._pipes))
 
     def reset(self) -> Timestep:
         rows = self._join(self._ask("reset"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from amago.envs.registry import MakeEnv, make_vector
 from amago.envs.settings import EnvSettings
 from amago.rollout.driver import drive
 from amago.rollout.stats import RolloutRecord, RolloutTracker
-from amago.types import EnvSpec, Policy, Step, VectorEnv
+from amago.types import Curriculum, EnvSpec, Policy, Step, VectorEnv
 
 MAX_STEPS_WITHOUT_END = 100_000
 
@@ -39,6 +39,8 @@ class PlaySettings:
     """Act with the policy of this discount; unset: the agent's acting discount."""
     instruction: str | None = None
     """Ask for this in every world; unset: for what the environment's settings say."""
+    curriculum: Curriculum = field(default_factory=dict)
+    """How far the environment's own curriculum has come; playing does not move it."""
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -66,7 +68,9 @@ def make_lanes(
     """The lanes of a play, not more than there are rollouts."""
     num_lanes = min(settings.num_lanes, settings.episodes)
     seed = settings.world_seed
-    return make_vector(settings.env(env), seed=seed, num_lanes=num_lanes, make_env=make_env)
+    lanes = make_vector(settings.env(env), seed=seed, num_lanes=num_lanes, make_env=make_env)
+    lanes.curriculum = settings.curriculum
+    return lanes
 
 
 def make_policy(agent: Agent, settings: PlaySettings) -> AgentPolicy:

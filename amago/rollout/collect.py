@@ -22,7 +22,8 @@ def collect(
 
     Ends when the budget is met and every open rollout has ended; lanes without one rest until
     then. Rollouts of an environment without a known horizon are cut at the budget as truncated.
-    Returns the records of the finished rollouts and the number of recorded steps.
+    A curriculum of the environment's own moves on at the end, for all lanes alike. Returns the
+    records of the finished rollouts and the number of recorded steps.
     """
     recorder, tracker = Recorder(env.spec, env.tasks), RolloutTracker(env)
     records: list[RolloutRecord] = []
@@ -41,5 +42,6 @@ def collect(
         if not recorder.accepting:
             idle[:] = recorder.lengths == 0
         if idle.all():
+            env.curriculum = env.curriculum  # all lanes go on from where the furthest one is
             return records, recorded
     raise AssertionError("a driver never ends by itself")

@@ -33,6 +33,7 @@ CHECKSUMS = "checksums.json"
 _COUNTERS: dict[str, Any] = {
     **dict.fromkeys(("epoch", "env_steps", "updates", "skipped"), int),
     **dict.fromkeys(("episodes", "window", "offsets"), list),
+    "curriculum": dict,
     "best_return": float | int | None,
     "best_epoch": int | None,
     "exploration_steps": float | int,

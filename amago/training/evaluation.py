@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from amago.config import Config
@@ -45,6 +46,7 @@ def evaluate_run(run: Run) -> list[RolloutRecord]:
     Worlds and noise are functions of seed and epoch: a resumed run plays what it would have.
     """
     settings = evaluation_settings(run.config, run.seed, run.epoch)
+    run.eval_env.curriculum = run.env.curriculum  # evaluating does not move it
     return play(
         make_policy(run.agent, settings),
         run.eval_env,
@@ -59,10 +61,11 @@ def final_test(run: Run) -> dict[str, Any]:
     if path.exists():
         known: dict[str, Any] = read_json(path)
         return known
+    settings = final_test_settings(run.config, run.seed)
     scores = evaluate_agent(
         run.agent,
         run.config.env,
-        final_test_settings(run.config, run.seed),
+        replace(settings, curriculum=run.env.curriculum),
         controls={"random": RandomPolicy(run.env.spec, derive(run.seed, "random play"))},
         make_env=run.make_env,
     )

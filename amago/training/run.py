@@ -122,6 +122,7 @@ class Run:
             "skipped": self.learner.skipped,
             "exploration_steps": self.exploration.steps,
             "episodes": self.env.episodes.tolist(),
+            "curriculum": self.env.curriculum,
             "window": list(self.store.window),
             "best_return": None if math.isinf(self.best_return) else self.best_return,
             "best_epoch": self.best_epoch,
@@ -285,5 +286,6 @@ def _restore_counters(run: Run, state: dict[str, Any]) -> None:
     run.learner.updates, run.learner.skipped = state["updates"], state["skipped"]
     run.exploration.steps = state["exploration_steps"]
     run.env.episodes = np.array(state["episodes"])
+    run.env.curriculum = state["curriculum"]
     run.saved_epoch, run.best_epoch = state["epoch"], state["best_epoch"]
     run.best_return = -math.inf if state["best_return"] is None else state["best_return"]

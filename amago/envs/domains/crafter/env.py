@@ -27,10 +27,10 @@ class Crafter(gym.Env[Any, Any]):
     """Crafter with instructions, or undirected, for the game's own reward.
 
     Instructions are drawn from the `random` distribution, from the `tech-tree` half of the time
-    (as far as this environment has come in its life; what Expanded does unless told otherwise),
-    or not at all, `none`. Their rewards are
+    (what Expanded does unless told otherwise), or not at all, `none`. Their rewards are
     amago.envs.instructions.FollowInstructions' business, which lanes add by themselves; here
-    all goals that a step achieved are in info["achieved"].
+    all goals that a step achieved are in info["achieved"]. The tech-tree is asked for up to the
+    `curriculum` that was last assigned; read, it says how far this environment has come.
 
     Observes `textures`, the 9×7 view as ids and a vector of inventory/10, facing, daylight and
     position/64, or `pixels`. The horizon is part of the task: meeting it terminates. The same
@@ -65,13 +65,21 @@ class Crafter(gym.Env[Any, Any]):
         self.expanded = expanded
         if instructions != "none":
             self.goals = goal_spec(expanded, max_goals)
-        self.frontier = -1
-        """The most advanced goal of the tech-tree that was ever achieved here."""
+        self.curriculum = -1
         self.render_mode = render_mode
         self.game = Game()
         self.action_space = gym.spaces.Discrete(len(ACTIONS))
         self.observation_space = _space(observation)
         self._time = 0
+
+    @property
+    def curriculum(self) -> int:
+        """The most advanced goal of the tech-tree that was achieved here or assigned; -1: none."""
+        return self._reached
+
+    @curriculum.setter
+    def curriculum(self, level: int) -> None:
+        self._frontier = self._reached = level
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -95,7 +103,7 @@ class Crafter(gym.Env[Any, Any]):
             self.game.materials_within(REACH) if self.expanded else None,
         )
         if self.instructions == "tech-tree":
-            self._advance_frontier(achieved)
+            self._advance(achieved)
         over = self.game.dead or self._time >= self.horizon
         return self._observe(), reward, over, False, {"achieved": achieved}
 
@@ -107,15 +115,15 @@ class Crafter(gym.Env[Any, Any]):
             return {}
         if self.instructions == "tech-tree":
             drawn = draw_tech_tree(
-                generator, self.frontier, expanded=self.expanded, max_goals=self.max_goals
+                generator, self._frontier, expanded=self.expanded, max_goals=self.max_goals
             )
             return {"instruction": drawn}
         return {"instruction": draw_instruction(generator, self.max_goals)}
 
-    def _advance_frontier(self, achieved: Array) -> None:
+    def _advance(self, achieved: Array) -> None:
         tree = tech_tree(self.expanded)
         steps = [tree.index(tokens) for tokens in map(tuple, achieved.tolist()) if tokens in tree]
-        self.frontier = max(self.frontier, *steps, -1)
+        self._reached = max(self._reached, *steps, -1)
 
     def _observe(self) -> Any:
         if self.observation == "pixels":
