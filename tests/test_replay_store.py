@@ -150,7 +150,7 @@ def test_resuming_without_all_of_the_window_is_an_error(tmp_path: Path) -> None:
         store.append(episodes(0, 6))
         store.evict()
     for window, message in (
-        ((2, 6), r"window \[2, 6\).*2 missing, the first is 2.*resume from a checkpoint"),
+        ((2, 6), r"window \[2, 6\).*2 missing, the first is 2.*restore the replay from a copy"),
         ((4, 8), "2 missing, the first is 6"),
         ((6, 4), r"window \[6, 4\)"),
     ):
