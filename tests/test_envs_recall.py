@@ -131,3 +131,16 @@ def test_worlds_without_content_are_refused():
                  lambda: PixelRecall(size=8), lambda: BitRecall(delay=-1)):  # fmt: skip
         with pytest.raises(ValueError, match="to be at least"):
             make()
+
+
+@pytest.mark.parametrize("task", [BitRecall(length=2), MaskedRecall(), PixelRecall(opposite=True)])
+def test_perfect_play_is_every_answer_right_when_it_is_asked_for(task):
+    vector = NativeVector(task, 6, seed=1)
+    best = task.best_play(vector.reset().world_seed)
+    for t in range(task.horizon):
+        cue, _, _ = task.current_cues()
+        if isinstance(task, PixelRecall):  # corners show the colours in order
+            cue = 3 - cue[:, 0]
+        step = vector.step(cue)
+        assert np.array_equal((step.final or step.rows).prev_reward, best.reward[:, t])
+    assert step.final.success.all() and best.reward.sum(1) == pytest.approx(np.ones(6))

@@ -158,12 +158,8 @@ def _changed_env(config: Config, assignments: Sequence[str]) -> EnvSettings:
     """A run's environment with some of its settings replaced."""
     from amago.sweep.jobs import parse_overrides
 
-    kwargs, others = dict(config.env.kwargs), {}
-    for key, value in parse_overrides(assignments).items():
-        if key.startswith("env.kwargs."):
-            kwargs[key.removeprefix("env.kwargs.")] = literal(value)
-        elif key.startswith("env."):
-            others[key] = literal(value)
-        else:
+    changes = parse_overrides(assignments)
+    for key, value in changes.items():
+        if not key.startswith("env."):
             raise ValueError(f"--set of an evaluation takes env.NAME=VALUE, got {key}={value}")
-    return override(config, {**others, "env.kwargs": kwargs}).env
+    return override(config, {key: literal(value) for key, value in changes.items()}).env

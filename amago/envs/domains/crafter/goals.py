@@ -7,12 +7,13 @@ and near iron and near diamond (paper appendix C.5).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from amago.checks import did_you_mean
 
 Goal = tuple[int, int, int]
 Tokens = NDArray[np.uint8]
@@ -118,9 +119,7 @@ def read_goal(text: str) -> Goal:
         if found in EXPANDED_GOALS:
             return found
     known = [name.replace("_", " ") for name in ACHIEVEMENTS] + ["travel to (10, 10)", "near iron"]
-    close = difflib.get_close_matches(text, known, n=3)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
     raise ValueError(
-        f"Crafter has no goal {text!r}; {hint}Goals are {', '.join(known)}, "
+        f"Crafter has no goal {text!r}; {did_you_mean(text, known)}Goals are {', '.join(known)}, "
         "build at (30, 30), near diamond, separated by commas, with x2 for twice"
     )
