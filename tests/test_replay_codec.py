@@ -116,7 +116,7 @@ def test_any_flipped_bit_before_the_arrays_is_refused() -> None:
 def test_a_record_of_another_format_is_refused_by_number() -> None:
     record = bytearray(encode(counting_trajectory(1, 2, 3)))
     record[4] = 7
-    with pytest.raises(ValueError, match="format 3, got format 7"):
+    with pytest.raises(ValueError, match="format 4, got format 7"):
         decode(bytes(record))
 
 

@@ -3,25 +3,30 @@
 Layout: a fixed prefix (magic, format version, header size, header checksum, payload size),
 a JSON header (names, dtypes, shapes and offsets of the arrays, world seed, task), then
 the raw arrays, each at a multiple of 16 bytes after the header. Decoding makes views, so
-reading a window touches the header and the rows of the window, nothing else. For the
-same reason the checksum covers the header alone. Pixels are compressed: their field lists the
-ends of the chunks, too.
+reading a window touches the header and the rows of the window, nothing else. The checksum in
+the prefix covers the header alone for the same reason; the header has that of the arrays, which
+`check` compares. Pixels are compressed: their field lists the ends of the chunks, too.
+
+Records may come from strangers: only plain numbers, inside the record, are ever decoded.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import struct
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from amago.replay.pixels import compress, decompress, is_pixels
+from amago.replay.pixels import CHUNK_ROWS, compress, decompress, is_pixels
 from amago.replay.window import cut
 from amago.types import Array, Trajectory
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 _MAGIC = b"AMGT"
 _PREFIX = struct.Struct("<4sHxxIIQ")
@@ -29,6 +34,15 @@ _ALIGNMENT = 16
 _OBS = "obs/"
 _ROWS = ("prev_action", "prev_reward", "first", "terminal", "progress")
 _GOALS = ("achieved/offsets", "achieved/goals")
+_REQUIRED = ("prev_action", "prev_reward", "first", "terminal")
+_KINDS = "biufc"
+"""Flags and numbers: the kinds of numpy dtypes that a record may hold."""
+_MOST_INFLATED = 1100
+"""zlib makes at most 1032 bytes from one."""
+
+
+class DamagedRecordError(ValueError):
+    """Bytes that are not, or no longer, the record of a trajectory."""
 
 
 def encode(trajectory: Trajectory) -> bytes:
@@ -47,33 +61,73 @@ def encode(trajectory: Trajectory) -> bytes:
             payload[name] = packed[0]
             fields[name].append(packed[1])
         size += len(payload[name])
-    header = json.dumps(
-        {
-            "world_seed": int(trajectory.world_seed),
-            "task": trajectory.task,
-            "fields": fields,
-        },
-        separators=(",", ":"),
-    ).encode()
-    prefix = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(header), zlib.crc32(header), size)
-    start = len(prefix) + len(header)
-    parts: list[bytes | memoryview] = [prefix, header, bytes(_aligned(start) - start)]
+    parts: list[bytes | memoryview] = []
     end = 0
     for name, data in payload.items():
         parts += [bytes(fields[name][2] - end), data]
         end = fields[name][2] + len(data)
-    return b"".join(parts)
+    body = b"".join(parts)
+    header = json.dumps(
+        {
+            "world_seed": int(trajectory.world_seed),
+            "task": trajectory.task,
+            "checksum": zlib.crc32(body),
+            "fields": fields,
+        },
+        separators=(",", ":"),
+    ).encode()
+    prefix = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(header), zlib.crc32(header), len(body))
+    start = len(prefix) + len(header)
+    return b"".join([prefix, header, bytes(_aligned(start) - start), body])
 
 
-def decode(buffer: bytes | memoryview, start: int = 0, stop: int | None = None) -> Trajectory:
-    """The rows start..stop-1 of a record, as views of the buffer where it is not compressed."""
+def check(buffer: bytes | memoryview, obs: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
+    """The steps of a record; DamagedRecordError unless all bytes of its arrays are as written.
+
+    `obs` says of which dtype and shape each observation is.
+    """
     header, payload = _open(buffer)
+    if zlib.crc32(memoryview(buffer)[payload:]) != header["checksum"]:
+        raise DamagedRecordError(
+            "expected the arrays of a trajectory record to match their checksum, but they do not; "
+            "the record is damaged: remove it or restore the file from a copy"
+        )
+    arrays = {
+        name: np.ndarray(shape, dtype, buffer, payload + offset)
+        for name, (dtype, shape, offset, *ends) in header["fields"].items()
+        if not ends
+    }
+    try:
+        _check_arrays(arrays, len(arrays["prev_reward"]))
+    except ValueError as error:
+        raise DamagedRecordError(str(error)) from error
+    found = {
+        name[len(_OBS) :]: (np.dtype(dtype).name, tuple(shape[1:]))
+        for name, (dtype, shape, *_) in header["fields"].items()
+        if name.startswith(_OBS)
+    }
+    if found != obs:
+        raise DamagedRecordError(f"expected observations {dict(obs)}, got {found}")
+    return len(arrays["prev_reward"]) - 1
+
+
+def decode(
+    buffer: bytes | memoryview, start: int = 0, stop: int | None = None, *, sound: bool = False
+) -> Trajectory:
+    """The rows start..stop-1 of a record, as views of the buffer where it is not compressed.
+
+    `sound` saves the checks of a record that has passed `check`.
+    """
+    header, payload = _open(buffer, sound=sound)
     arrays: dict[str, Array] = {}
     for name, (dtype, shape, offset, *ends) in header["fields"].items():
         if ends:
             rest = memoryview(buffer)[payload + offset :]
             last = shape[0] if stop is None else min(stop, shape[0])
-            arrays[name] = decompress(rest, ends[0], tuple(shape), max(start, 0), last)
+            try:
+                arrays[name] = decompress(rest, ends[0], tuple(shape), max(start, 0), last)
+            except ValueError as error:
+                raise DamagedRecordError(str(error)) from error
         else:
             arrays[name] = np.ndarray(shape, dtype, buffer, payload + offset)
     trajectory = Trajectory(
@@ -106,37 +160,84 @@ def _copy(value: Any) -> Any:
     return tuple(map(_copy, value)) if isinstance(value, tuple) else value
 
 
-def _open(buffer: bytes | memoryview) -> tuple[dict[str, Any], int]:
+def _open(buffer: bytes | memoryview, *, sound: bool = False) -> tuple[dict[str, Any], int]:
     """The header, and where the arrays begin, after checks that touch no array."""
     if len(buffer) < _PREFIX.size:
-        raise ValueError(
+        raise DamagedRecordError(
             f"expected a trajectory record of at least {_PREFIX.size} bytes, got {len(buffer)}; "
             "it was truncated: remove it or restore the file from a copy"
         )
     magic, version, header_size, checksum, payload_size = _PREFIX.unpack_from(buffer)
     if magic != _MAGIC:
-        raise ValueError(
+        raise DamagedRecordError(
             f"expected a trajectory record, which begins with {_MAGIC!r}, got {bytes(magic)!r}; "
             "these bytes are damaged or were not written by amago"
         )
     if version != FORMAT_VERSION:
-        raise ValueError(
+        raise DamagedRecordError(
             f"expected a trajectory record of format {FORMAT_VERSION}, got format {version}; "
             "read it with the amago version that wrote it"
         )
     payload = _aligned(_PREFIX.size + header_size)
     if len(buffer) != payload + payload_size:
-        raise ValueError(
+        raise DamagedRecordError(
             f"expected a trajectory record of {payload + payload_size} bytes, got {len(buffer)}; "
             "it was truncated: remove it or restore the file from a copy"
         )
     header = bytes(buffer[_PREFIX.size : _PREFIX.size + header_size])
     if zlib.crc32(header) != checksum:
-        raise ValueError(
+        raise DamagedRecordError(
             "expected the header of a trajectory record to match its checksum, but it does not; "
             "the record is damaged: remove it or restore the file from a copy"
         )
-    return json.loads(header), payload
+    return json.loads(header) if sound else _checked_header(header, payload_size), payload
+
+
+def _checked_header(header: bytes, payload_size: int) -> dict[str, Any]:
+    """The header of a record, if nothing in it asks for more than the record holds."""
+    try:
+        values = json.loads(header)
+        fields = values["fields"]
+        known = set(_ROWS) | set(_GOALS) | {"instruction"}
+        wrong = [name for name in fields if name not in known and not name.startswith(_OBS)]
+        wrong += [name for name, field in fields.items() if not _fits(field, payload_size)]
+        rows = {
+            tuple(field[1][:1])
+            for name, field in fields.items()
+            if name in _ROWS or name.startswith(_OBS)
+        }
+        wrong += [] if len(rows) == 1 and rows != {()} else ["rows"]
+        wrong += [name for name in _REQUIRED if name not in fields]
+        wrong += [] if isinstance(values["task"], str) else ["task"]
+        wrong += [] if type(values["world_seed"]) is type(values["checksum"]) is int else ["seed"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DamagedRecordError(
+            f"expected the header of a trajectory record, got {error!r}"
+        ) from error
+    if wrong:
+        raise DamagedRecordError(
+            f"expected plain arrays of numbers within a trajectory record, got others for "
+            f"{', '.join(map(repr, wrong[:5]))}; it was not written by amago: remove it"
+        )
+    checked: dict[str, Any] = values
+    return checked
+
+
+def _fits(field: Any, payload_size: int) -> bool:
+    """Whether a field is numbers in an array that lies inside the record."""
+    dtype, shape, offset, *ends = field
+    sizes = [*shape, offset, *(ends[0] if ends else [])]
+    if not all(type(size) is int and 0 <= size < 2**48 for size in sizes) or len(shape) > 32:
+        return False
+    if not isinstance(dtype, str) or not re.fullmatch(rf"[<>|=][{_KINDS}][0-9]{{1,2}}", dtype):
+        return False
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if not ends:
+        return bool(offset + size <= payload_size)
+    chunks = list(ends[0])
+    inside = chunks == sorted(chunks) and offset + (chunks[-1] if chunks else 0) <= payload_size
+    enough = len(shape) >= 1 and len(chunks) == -(-shape[0] // CHUNK_ROWS)
+    return bool(inside and enough and dtype == "|u1" and size <= _MOST_INFLATED * payload_size)
 
 
 def _arrays(trajectory: Trajectory) -> dict[str, Array]:
@@ -150,7 +251,7 @@ def _arrays(trajectory: Trajectory) -> dict[str, Array]:
 
 def _check_arrays(arrays: dict[str, Array], num_rows: int) -> None:
     for name, array in arrays.items():
-        if array.dtype.kind not in "biufc":
+        if array.dtype.kind not in _KINDS:
             raise ValueError(
                 f"expected numbers or flags in {name!r}, got dtype {array.dtype}; "
                 "encode it as numbers before recording"

@@ -44,6 +44,12 @@ def goals_of(spaces: str) -> GoalSpec | None:
     return None if goals is None else spec_from(goals)
 
 
+def obs_of(spaces: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of each observation in what spaces_of wrote."""
+    obs = json.loads(spaces)["obs"]
+    return {key: (np.dtype(o["dtype"]).name, tuple(o["shape"])) for key, o in obs.items()}
+
+
 def check_version(path: object, version: int) -> None:
     if version != STORE_VERSION:
         raise ValueError(

@@ -46,7 +46,7 @@ def decompress(
         begin = ends[number - 1] if number else 0
         rows = array[number * CHUNK_ROWS : (number + 1) * CHUNK_ROWS]
         try:
-            data = zlib.decompress(buffer[begin : ends[number]])
+            data = zlib.decompressobj().decompress(buffer[begin : ends[number]], rows.nbytes + 1)
             rows[...] = np.frombuffer(data, np.uint8).reshape(rows.shape)
         except (zlib.error, ValueError) as error:
             raise ValueError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amago.goals import GoalSpec
-from amago.replay.codec import decode, own
-from amago.replay.format import check_spaces, check_version, goals_of, id_of, key_of
+from amago.replay.codec import DamagedRecordError, check, decode, own
+from amago.replay.format import check_spaces, check_version, goals_of, id_of, key_of, obs_of
 from amago.replay.pages import check_pages
 from amago.replay.rarity import GoalCounts, Rarity, combine, counts_from, no_counts
 from amago.types import EnvSpec, Trajectory
 
+_LOG = logging.getLogger("amago")
 _INITIAL_MAP_BYTES = 64 << 20
 _MAX_READERS = 1024
 
@@ -34,6 +37,7 @@ class TrajectoryReader:
     _closed: bool
     _goals: GoalSpec | None = None
     _num_protected: int
+    _obs: dict[str, tuple[str, tuple[int, ...]]]
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -47,15 +51,18 @@ class TrajectoryReader:
 
     def refresh(self, window: tuple[int, int] | None = None) -> None:
         """Look again: the store's window, or a given one, and what was added or evicted."""
-        with self._reading() as txn:
+        with self._reading() as txn, _stranger(self._path):
             if window is None:
                 lo, hi = json.loads(bytes(txn.get(b"window", b"[0, 0]", self._meta)))
-                window = (lo, hi)
+                window = (int(lo), int(hi))
             lengths = {
                 id_of(key): int.from_bytes(value, "big") for key, value in txn.cursor(self._steps)
             }
             # LMDB lends its memory for the transaction only: a writer may reuse the page after it.
-            self._num_protected = int(bytes(txn.get(b"protected", b"0", self._meta)))
+            num_protected = int(bytes(txn.get(b"protected", b"0", self._meta)))
+            if not 0 <= num_protected <= sum(trajectory_id < 0 for trajectory_id in lengths):
+                raise ValueError(f"{num_protected} protected trajectories are not there")
+            self._num_protected = num_protected
         self._publish(window, lengths)
 
     def check_spaces(self, spec: EnvSpec) -> None:
@@ -140,6 +147,8 @@ class TrajectoryReader:
         check_pages(data)
         self._pid = os.getpid()
         self._closed = False
+        self._obs = {}
+        self._sound, self.damaged = set[int](), set[int]()
         # LMDB remaps memory only while this process has no transaction open.
         self._map_lock = threading.Lock()
         try:
@@ -165,13 +174,14 @@ class TrajectoryReader:
                 self._env.open_db(name, create=not readonly)
                 for name in (b"meta", b"trajectories", b"steps")
             )
-            with self._reading() as txn:
+            with self._reading() as txn, _stranger(self._path):
                 version = txn.get(b"format", db=self._meta)
                 spaces = txn.get(b"spaces", db=self._meta)
                 if version is not None:
                     check_version(self._path, int(bytes(version)))
                 if spaces is not None:
                     self._goals = goals_of(bytes(spaces).decode())
+                    self._obs = obs_of(bytes(spaces).decode())
             if self._goals is not None:
                 self._goal_records = self._env.open_db(b"goals", create=not readonly)
         except lmdb.NotFoundError as error:
@@ -205,7 +215,24 @@ class TrajectoryReader:
                     f"[{-self._num_protected}, 0), got {trajectory_id}; it may have been evicted: "
                     "call refresh() and take ids from .ids"
                 )
-            return own(decode(record, start, stop))
+            if trajectory_id not in self._sound:
+                self._check(trajectory_id, record)
+            return own(decode(record, start, stop, sound=True))
+
+    def _check(self, trajectory_id: int, record: memoryview) -> None:
+        """DamagedRecordError, noted and told once, unless a record is what was written."""
+        try:
+            steps = check(record, self._obs)
+            if steps != self._lengths.get(trajectory_id, steps):
+                raise DamagedRecordError(
+                    f"expected {self._lengths[trajectory_id]} steps, as the store says, got {steps}"
+                )
+        except DamagedRecordError as error:
+            if trajectory_id not in self.damaged:
+                self.damaged.add(trajectory_id)
+                _LOG.warning(f"trajectory {trajectory_id} of {self._path} is not used: {error}")
+            raise
+        self._sound.add(trajectory_id)
 
     def _counts(
         self, txn: lmdb.Transaction[Any], window: tuple[int, int], num_protected: int
@@ -249,9 +276,11 @@ class TrajectoryReader:
 
     def _publish(self, window: tuple[int, int], lengths: dict[int, int]) -> None:
         lo, hi = window
-        missing = [i for i in range(lo, hi) if i not in lengths]
+        # Counted, not listed: the window of a damaged store may be of any size.
+        missing = hi - lo - sum(lo <= i < hi for i in lengths)
         if not 0 <= lo <= hi or missing:
-            received = f"{len(missing)} missing, the first is {missing[0]}" if missing else "that"
+            first = next((i for i in range(lo, hi) if i not in lengths), None)
+            received = "that" if first is None else f"{missing} missing, the first is {first}"
             raise ValueError(
                 f"expected every trajectory of the window [{lo}, {hi}) in {self._path}, got "
                 f"{received}; restore the replay from a copy, or go on with what is left: "
@@ -269,6 +298,22 @@ class TrajectoryReader:
             )
         if self._closed:
             raise RuntimeError(f"the replay store {self._path} is closed; open it again")
+
+
+@contextmanager
+def _stranger(path: Path) -> Iterator[None]:
+    """Whatever a store says of itself that amago would never write is one clear error."""
+    try:
+        yield
+    except (
+        struct.error, TypeError, KeyError, AttributeError, RecursionError, ValueError,
+    ) as error:  # fmt: skip
+        if str(path) in str(error):
+            raise
+        raise ValueError(
+            f"the replay store {path} is damaged or was not written by amago ({error}); restore "
+            "it from a copy"
+        ) from error
 
 
 def _without(ids: range, others: range, mirror: bool = False) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from amago.replay.codec import DamagedRecordError
 from amago.replay.collate import collate
 from amago.replay.reader import TrajectoryReader
 from amago.replay.window import cut, draw_window
@@ -104,9 +105,22 @@ class Sampler:
     def _make(self, update_index: int, snapshot: _Snapshot) -> Batch:
         rng = np.random.default_rng((self._seed, update_index))
         picks = snapshot.ids[rng.integers(len(snapshot.ids), size=snapshot.num_windows)].tolist()
-        cuts = (self._window(pick, snapshot.transform, rng) for pick in picks)
+        cuts = (self._sound_window(pick, snapshot, rng) for pick in picks)
         starts, windows = zip(*cuts, strict=True)
         return collate(windows, starts, self._max_goals)
+
+    def _sound_window(
+        self, trajectory_id: int, snapshot: _Snapshot, rng: np.random.Generator
+    ) -> tuple[int, Trajectory]:
+        """A window of that trajectory; where its record is damaged, of another one."""
+        while True:
+            try:
+                return self._window(trajectory_id, snapshot.transform, rng)
+            except DamagedRecordError:
+                sound = snapshot.ids[~np.isin(snapshot.ids, list(self._store.damaged))]
+                if not len(sound):
+                    raise
+                trajectory_id = int(sound[rng.integers(len(sound))])
 
     def _window(
         self, trajectory_id: int, transform: Transform | None, rng: np.random.Generator

@@ -34,6 +34,7 @@ from amago.replay.format import (
     check_trajectory,
     id_of,
     key_of,
+    obs_of,
     spaces_of,
 )
 from amago.replay.guard import WriterLock, check_place
@@ -136,7 +137,7 @@ class TrajectoryStore(TrajectoryReader):
             stored = None if spaces is None else bytes(spaces).decode()
         if stored is not None:
             return check_spaces(self._path, stored, self._spec)
-        self._goals = self._spec.goals
+        self._goals, self._obs = self._spec.goals, obs_of(spaces_of(self._spec))
         if self._goals is not None:
             self._goal_records = self._env.open_db(b"goals")
 

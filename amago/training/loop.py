@@ -98,7 +98,8 @@ def learn_epoch(run: Run, view: View, clock: Clock) -> dict[str, Any]:
     for index, batch in enumerate(clock.waits("wait_seconds", batches)):
         mean.add(run.learner.step(batch.to(device)))
         view.phase("learning", (index + 1) / count)
-    return {**mean.read(), "learner/skipped": run.learner.skipped}
+    damaged = {"replay/damaged": len(run.store.damaged)} if run.store.damaged else {}
+    return {**mean.read(), **damaged, "learner/skipped": run.learner.skipped}
 
 
 class Clock:
