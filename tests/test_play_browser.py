@@ -233,10 +233,11 @@ def test_play_yourself_with_the_keyboard_and_compare(visit: Open) -> None:
     expect(page.locator("#policy-title")).to_have_text("What it would do in your place")
     page.locator("#moves button").first.click()
     expect(page.locator("#time")).to_have_text("5")
-    bright = page.get_attribute("#frame", "src")
-    page.get_by_label("in the dark").check()
+    expect(page.get_by_label("in the dark")).to_be_checked()  # as it is for the agent
+    dark = page.get_attribute("#frame", "src")
+    page.get_by_label("in the dark").uncheck()
     expect(page.locator("#time")).to_have_text("0")
-    assert page.get_attribute("#frame", "src") != bright
+    assert page.get_attribute("#frame", "src") != dark
 
 
 def test_an_instruction_is_typed_parsed_and_followed(visit: Open) -> None:

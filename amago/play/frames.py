@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import OrderedDict
 
 import numpy as np
 from PIL import Image
@@ -11,13 +12,22 @@ from amago.types import Array
 
 MAX_BYTES = 6 * 2**20
 """Of all pictures of one session; the oldest go first."""
+MAX_KNOWN = 512
+"""Pictures that are remembered across sessions: small worlds look the same again and again."""
+
+_known: OrderedDict[tuple[tuple[int, ...], int], bytes] = OrderedDict()
 
 
 def png(picture: Array) -> bytes:
     """A frame as a PNG file; fast rather than small."""
-    buffer = io.BytesIO()
-    Image.fromarray(picture).save(buffer, "PNG", compress_level=1)
-    return buffer.getvalue()
+    key = (picture.shape, hash(picture.tobytes()))
+    if key not in _known:
+        buffer = io.BytesIO()
+        Image.fromarray(picture).save(buffer, "PNG", compress_level=1)
+        _known[key] = buffer.getvalue()
+        if len(_known) > MAX_KNOWN:
+            _known.popitem(last=False)
+    return _known[key]
 
 
 class FrameStore:

@@ -138,4 +138,5 @@ def weights_of(cache: KeyValueCache, layer: int, query: Tensor) -> Tensor:
 
 
 def _rounded(values: Tensor) -> list[float]:
-    return [round(float(value), 4) for value in values]
+    rounded: list[float] = values.double().round(decimals=4).tolist()
+    return rounded

@@ -122,7 +122,8 @@ class Visitor:
             return None
         weights, (layer, head) = session.thought.attention, self._head
         shown = weights.mean((0, 1)) if layer < 0 else weights[layer, head]
-        return [round(float(weight), 4) for weight in shown]
+        rounded: list[float] = shown.double().round(decimals=4).tolist()
+        return rounded
 
     def _checked_head(self, session: Session, layer: int, head: int) -> tuple[int, int]:
         if (layer, head) == (-1, -1):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from amago.envs.native import NativeVector
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks import draw
@@ -152,16 +153,42 @@ class World:
         """The mean return so far of random play in this very world."""
         rollouts = max(2, min(RANDOM_ROLLOUTS, RANDOM_STEPS // self.horizon))
         policy = RandomPolicy(self.spec, self.seed)
-        total = np.zeros(self.horizon)
-        for _ in range(rollouts):
-            row, rewards = self.begin(), np.zeros(self.horizon)
-            for time in range(self.horizon):
-                row = self.step(policy.act(row, None)[0])
-                rewards[time] = row.prev_reward[0]
-                if row.last[0]:
-                    break
-            total += rewards.cumsum()
-        return [round(float(value), 3) for value in total / rollouts]
+        if isinstance(self.env, NativeVector):
+            rewards = self._random_rewards_together(self.env, rollouts, policy)
+        else:
+            rewards = np.stack([self._random_rewards(policy) for _ in range(rollouts)])
+        return [round(float(value), 3) for value in rewards.cumsum(1).mean(0)]
+
+    def _random_rewards(self, policy: RandomPolicy) -> Array:
+        """Of one rollout, zero after its end [horizon]."""
+        row, rewards = self.begin(), np.zeros(self.horizon)
+        for time in range(self.horizon):
+            row = self.step(policy.act(row, None)[0])
+            rewards[time] = row.prev_reward[0]
+            if row.last[0]:
+                break
+        return rewards
+
+    def _random_rewards_together(
+        self, env: NativeVector, rollouts: int, policy: RandomPolicy
+    ) -> Array:
+        """The same for many lanes that all begin in this world [rollouts, horizon]."""
+        lanes = NativeVector(copy.copy(env.task), rollouts, self.seed)
+        seeds = np.full(rollouts, int(self.begin().world_seed[0]))
+        row, rewards = lanes.reset(), np.zeros((rollouts, self.horizon))
+        lanes.task.reset_lanes(np.arange(rollouts), seeds)
+        row = replace(row, obs=lanes.task.observe())
+        going = np.ones(rollouts, np.bool_)
+        for time in range(self.horizon):
+            step = lanes.step(policy.act(row, None)[0])
+            row, paid = step.rows, step.rows.prev_reward.copy()
+            if step.final is not None:
+                paid[step.final_lanes] = step.final.prev_reward
+            rewards[:, time] = paid * going
+            going[step.final_lanes] = False
+            if not going.any():
+                break
+        return rewards
 
     def close(self) -> None:
         self.env.close()

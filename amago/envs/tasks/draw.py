@@ -30,5 +30,7 @@ def box(frame: Array, top: float, left: float, bottom: float, right: float, colo
 
 def disc(frame: Array, y: float, x: float, radius: float, colour: Colour) -> None:
     """Fill a circle, cut at the frame's edges."""
-    rows, columns = np.ogrid[: frame.shape[0], : frame.shape[1]]
-    frame[(rows - y) ** 2 + (columns - x) ** 2 <= radius**2] = colour
+    top, left = max(0, int(y - radius)), max(0, int(x - radius))
+    square = frame[top : max(0, int(y + radius) + 2), left : max(0, int(x + radius) + 2)]
+    rows, columns = np.ogrid[: square.shape[0], : square.shape[1]]
+    square[(rows + top - y) ** 2 + (columns + left - x) ** 2 <= radius**2] = colour

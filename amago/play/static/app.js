@@ -19,6 +19,7 @@ let asked = 0;               // when the last step was asked for
 let stepTimes = [];
 let chosenRow = null;        // {own, time} of the past step that is shown
 let largestQ = 0;
+let memory = {attention: [], foreign: 0, start: 0};  // of the newest row that was thought about
 
 // ---------------------------------------------------------------- talking to the server
 
@@ -80,6 +81,7 @@ function began(reply) {
   history = [];
   chosenRow = null;
   largestQ = 0;
+  memory = {attention: [], foreign: 0, start: 0};
   say(reply.player === "you" ? `Your turn: ${reply.moves.map((m) => keyName(m.key)).join(" ")}` : "");
   $("environment").textContent = reply.environment.replace(/^amago\//, "").replace(/-v\d+$/, "");
   $("horizon").textContent = reply.horizon;
@@ -150,6 +152,7 @@ function arrived(reply) {
   if (before && before.chosen !== null && history[before.time]) history[before.time].action ??= before.chosen;
   history.length = Math.min(history.length, reply.time);
   history[reply.time] = {reward: reply.reward, first: reply.first, action: null, total: reply.total};
+  if (reply.attention) memory = reply;
   if (reply.frame) $("frame").src = `data:image/png;base64,${reply.frame}`;
   $("stage").classList.toggle("empty", !reply.frame);
   $("time").textContent = reply.time;
@@ -200,7 +203,6 @@ function fillBars(box, values, limit, chosen, text) {
 
 function showPolicy() {
   const bars = $("probabilities");
-  bars.hidden = !(state.probabilities || state.mean);
   if (state.probabilities) {
     fillBars(bars, state.probabilities, 1, state.chosen, (value) => value.toFixed(2));
   } else if (state.mean) {
@@ -219,7 +221,7 @@ function showValues() {
 
 function showCurve() {
   const now = history.slice(1).map((row) => row.total);
-  const series = [{name: "random play", values: place.random, colour: "--soft", dashed: true, width: 1.5}];
+  const series = [{name: "random play", values: place.random, colour: "--soft", dashed: true, smooth: true, width: 1.5}];
   if (place.oracle) series.push({name: "oracle", values: place.oracle, colour: "--good", dashed: true, width: 1.5});
   const names = {agent: ["agent", "--accent"], you: ["you", "--you"]};
   for (const [player, values] of Object.entries(place.returns))
@@ -239,8 +241,8 @@ function showCurve() {
 
 // Rows of memory, oldest first: those of another lane come before our own.
 function memoryRows() {
-  return (state.attention || []).map((weight, index) => {
-    const foreign = index < state.foreign, time = foreign ? index : state.start + index - state.foreign;
+  return memory.attention.map((weight, index) => {
+    const foreign = index < memory.foreign, time = foreign ? index : memory.start + index - memory.foreign;
     const known = foreign ? null : history[time];
     return {weight, foreign, time, first: Boolean(known && known.first), paid: Boolean(known && known.reward > 0)};
   });
@@ -369,6 +371,7 @@ function listen() {
   for (const radio of document.querySelectorAll("input[name=player]"))
     radio.onchange = () => {
       $("stage").focus();  // or the arrow keys would go on choosing players
+      $("dark").checked = radio.value === "you" && place.can_be_dark;  // a fair match
       beginHere({instruction: currentInstruction()});
     };
   $("again").onclick = () => beginHere({instruction: currentInstruction()});

@@ -25,7 +25,7 @@ const Charts = (() => {
     return [1, 2, 5, 10].map((factor) => factor * power).find((step) => range / step <= 4);
   }
 
-  // series: {values, colour, dashed, width}; values are returns after steps 1, 2, …
+  // series: {values, colour, dashed, smooth, width}; values are returns after steps 1, 2, …
   function lines(canvas, series, horizon, marks) {
     const {context, width, height} = begin(canvas);
     const left = 34, right = 8, top = 8, bottom = 20;
@@ -61,7 +61,11 @@ const Charts = (() => {
       context.setLineDash(one.dashed ? [5, 4] : []);
       context.beginPath();
       context.moveTo(x(0), y(0));
-      one.values.forEach((value, index) => context.lineTo(x(index + 1), y(value)));
+      let height = y(0);
+      one.values.forEach((value, index) => {
+        if (!one.smooth) context.lineTo(x(index + 1), height);  // stairs: steps pay all at once
+        context.lineTo(x(index + 1), height = y(value));
+      });
       context.stroke();
     }
     context.setLineDash([]);
