@@ -34,6 +34,7 @@ from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, Run
 from amago.training.source import find_source
 from amago.training.start import create, restore
+from amago.training.trust import check_env as check_trusted
 from amago.training.view import Silent, View
 from amago.types import EnvSpec, VectorEnv
 
@@ -73,15 +74,18 @@ def resume(
     view: View | None = None,
     epoch: int | None = None,
     epochs: int | None = None,
+    trust: bool = False,
 ) -> dict[str, Any]:
     """Continue a run from its latest checkpoint as if it had never stopped.
 
     `epoch` chooses an earlier checkpoint (0: the beginning); what came later is dropped.
-    `epochs` is a new number of epochs to train in all.
+    `epochs` is a new number of epochs to train in all. `trust` vouches for what the folder names,
+    such as the module of its environment.
     """
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     with stoppable():
-        return _finish(restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs), view)
+        run = restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs, trust=trust)
+        return _finish(run, view)
 
 
 def load(
@@ -94,13 +98,15 @@ def load(
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
     terms: Sequence[Term] = (),
+    trust: bool = False,
 ) -> Predictor:
     """The trained policy of a run, of a packed agent's file or of "zoo:NAME"; `which` of a run's
-    checkpoints: latest, best or an epoch."""
+    checkpoints: latest, best or an epoch. `trust` vouches for the module of its environment."""
     source = find_source(run_dir, which)
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     check_custom(source.name, source.header, custom.names())
     config = source.config
+    check_trusted(source.name, config, trust=trust or env is not None)
     with contextlib.closing(single_env(config.env, env)) as example:
         obs = ObsConverter(example.observation_space)
         action = ActionConverter(example.action_space)

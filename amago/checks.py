@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,14 @@ def at_least(minimum: float, settings: Any, section: str, *names: str) -> None:
             raise ValueError(f"{flag(section, name)} must be at least {minimum}, got {value}")
 
 
+def at_most(maximum: float, settings: Any, section: str, *names: str) -> None:
+    """Refuse numbers above a maximum; unset (None) is fine."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and value > maximum:
+            raise ValueError(f"{flag(section, name)} must be at most {maximum}, got {value}")
+
+
 def check_widths(settings: Any, section: str, name: str) -> None:
     """Refuse a list of layers that is empty, or has a layer without width."""
     widths = getattr(settings, name)
@@ -25,6 +34,16 @@ def check_widths(settings: Any, section: str, name: str) -> None:
 def flag(section: str, name: str) -> str:
     """A setting as the command line spells it."""
     return f"--{section}.{name.replace('_', '-')}"
+
+
+def printable(text: str) -> str:
+    """Text of unknown origin for a terminal: control characters are spelled out."""
+    return "".join(
+        character
+        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+        else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

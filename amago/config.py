@@ -122,6 +122,8 @@ def _checked(value: Any, hint: Any, where: str) -> Any:
     """A value of the annotated type (an int may stand for a float), or a ValueError."""
     if isinstance(value, int) and not isinstance(value, bool) and hint is float:
         return float(value)
+    if isinstance(value, int | float) and not abs(value) < 2**53:
+        raise ValueError(f"{where} must be a finite number, got {value!r}")
     if not _fits(value, hint):
         wanted = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
         raise ValueError(f"{where} must be {wanted}, got {value!r}")

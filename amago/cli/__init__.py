@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from amago.checks import printable
 from amago.cli.bench import BenchOptions, bench
 from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.evaluate import EvalOptions, evaluate
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
-    sys.path.append(os.getcwd())  # for --env.id my_module:MyEnv-v0, as with `python -m`
+    _add_working_folder()
     verb = VERBS.get(arguments[0])
     if verb is None:
         fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")
@@ -67,6 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(explain(error))
 
 
+def _add_working_folder() -> None:
+    """Let --env.id my_module:MyEnv-v0 find a module here, unless here is a run folder."""
+    here = Path.cwd()
+    if any((folder / "config.json").exists() for folder in (here, *here.parents)):
+        sys.path[:] = [path for path in sys.path if path not in ("", str(here))]
+    else:
+        sys.path.append(str(here))
+
+
 def _help() -> str:
     lines = ["usage: amago VERB [options]", "", "verbs:"]
     lines += [f"  {name:<9} {cls.__doc__}" for name, (_, cls) in VERBS.items()]
@@ -77,5 +87,5 @@ def _help() -> str:
 
 
 def fail(message: str) -> None:
-    print(f"amago: {message}", file=sys.stderr)
+    print(f"amago: {printable(message)}", file=sys.stderr)
     sys.exit(2)

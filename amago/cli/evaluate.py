@@ -46,6 +46,8 @@ class EvalOptions:
     """Settings of the environment changed for this evaluation: env.kwargs.split=test."""
     instruction: str | None = None
     """What to ask for in every world: "collect sapling, place plant x2, eat cow"."""
+    trust: bool = False
+    """Import the module of the run's environment: the run is yours."""
     table: Literal["crafter"] | None = None
     """Success per instruction of a published table, beside random play; --episodes of each."""
     video: Path | None = None
@@ -72,7 +74,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         check_video(options.video)
     prepare_process(options.threads)
     greedy = options.greedy if options.greedy or options.sampled else None
-    loaded = api.load(options.run, which=options.which, greedy=greedy).policy
+    loaded = api.load(options.run, which=options.which, greedy=greedy, trust=options.trust).policy
     agent, env = (
         loaded.agent,
         _changed_env(find_source(options.run, options.which).config, options.set),

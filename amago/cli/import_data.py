@@ -30,6 +30,8 @@ class ImportOptions:
     """Settings of a new run, as key=value: env.id=CartPole-v1 rollout.offline_epochs=50."""
     seed: int = 0
     """Seed of a new run."""
+    trust: bool = False
+    """Import the module of an existing run's environment: the run is yours."""
 
 
 def import_data(arguments: Sequence[str]) -> int:
@@ -47,7 +49,9 @@ def import_data(arguments: Sequence[str]) -> int:
     elif options.set:
         raise ValueError(f"{options.run} exists already: --set is for new runs; leave it out")
     try:
-        trajectories, steps = import_into(options.run, options.kind, options.sources)
+        trajectories, steps = import_into(
+            options.run, options.kind, options.sources, trust=options.trust or made
+        )
     except BaseException:
         if made:  # so that the corrected command finds no run in its way
             shutil.rmtree(options.run)

@@ -31,6 +31,8 @@ class RelabelOptions:
     """Seed of the draw."""
     picture: Path | None = None
     """Draw the trajectory before and after; unset: relabel.png in the run folder."""
+    trust: bool = False
+    """Import the module of the run's environment, for its words: the run is yours."""
     choices: bool = False
     """Also count how often each goal is chosen with and without importance sampling, to
     choices.png and choices.csv in the run folder (paper Figure 27); takes a while."""
@@ -55,7 +57,7 @@ def relabel(arguments: Sequence[str]) -> int:
                 f"{options.run} has no instructions to relabel; this is for domains with goals, "
                 "like package-delivery and maze-runner"
             )
-        spec = _worded(header, store.goals)
+        spec = _worded(header, store.goals, options.trust)
         relabeler = StoreRelabeler(store, settings).snapshot()
         chosen = _find(store, relabeler, store.goals, options.trajectory)
         stored = store.read(chosen)
@@ -96,18 +98,21 @@ def _show_choices(
     print(f"choices: {folder / 'choices.png'} and {folder / 'choices.csv'}")
 
 
-def _worded(header: dict[str, Any], stored: GoalSpec) -> GoalSpec:
+def _worded(header: dict[str, Any], stored: GoalSpec, trust: bool) -> GoalSpec:
     """The goals in the words of the run's environment; in plain ones where it cannot be made."""
     from gymnasium.error import Error
 
     from amago.config import from_dict
     from amago.envs.registry import make_vector
+    from amago.training.trust import check_env
 
     if "env" in header.get("custom", {}):
         return stored
-    settings = replace(from_dict(header["config"]).env, num_workers=0)
+    config = from_dict(header["config"])
+    settings = replace(config.env, num_workers=0)
     lanes = max(1, len(settings.ids))
     try:
+        check_env("the run", config, trust=trust)
         with contextlib.closing(make_vector(settings, seed=0, num_lanes=lanes)) as env:
             return env.spec.goals or stored
     except (ValueError, ImportError, Error) as error:

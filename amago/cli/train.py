@@ -49,6 +49,8 @@ class ResumeOptions:
     """Epoch of an earlier checkpoint to go on from; 0 begins again. What came later is dropped."""
     epochs: int | None = None
     """Epochs to train in all; unset: as many as before."""
+    trust: bool = False
+    """Import the module of the run's environment and log to its W&B project: the run is yours."""
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -98,5 +100,11 @@ def resume(arguments: Sequence[str]) -> int:
     view = make_view(options.epochs or read_config(options.run).run.epochs)
     return run_to_the_end(
         options.run,
-        lambda: api.resume(options.run, view=view, epoch=options.from_, epochs=options.epochs),
+        lambda: api.resume(
+            options.run,
+            view=view,
+            epoch=options.from_,
+            epochs=options.epochs,
+            trust=options.trust,
+        ),
     )

@@ -18,6 +18,7 @@ from amago.replay.store import TrajectoryStore
 from amago.training.header import read_config, read_header
 from amago.training.run import Custom
 from amago.training.start import restore
+from amago.training.trust import check_env
 from amago.types import BARE_KEY, EnvSpec, Trajectory
 
 
@@ -62,14 +63,20 @@ def read_replay(folder: Path) -> Iterator[Trajectory]:
 
 
 def import_into(
-    folder: Path, kind: str, sources: Iterable[str], make_env: MakeEnv | None = None
+    folder: Path,
+    kind: str,
+    sources: Iterable[str],
+    make_env: MakeEnv | None = None,
+    *,
+    trust: bool = False,
 ) -> tuple[int, int]:
     """Add data of one kind (npz, minari, run) to a run, all or none; trajectories and steps."""
     config = read_config(folder)
+    check_env(folder, config, trust=trust or make_env is not None)
     with contextlib.closing(single_env(config.env, make_env)) as env:
         importer = Importer(ObsConverter(env.observation_space), ActionConverter(env.action_space))
     sources = list(sources)
-    run = restore(folder, custom=Custom(make_env=make_env))
+    run = restore(folder, custom=Custom(make_env=make_env), trust=trust)
     try:
         before = run.store.num_protected
         steps = 0
@@ -78,6 +85,7 @@ def import_into(
             nonlocal steps
             for source in sources:
                 if kind == "run":
+                    read_header(Path(source))
                     with TrajectoryStore.open_readonly(Path(source) / "replay") as store:
                         store.check_spaces(run.env.spec)
                 for trajectory in _read(kind, source, importer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from amago.checks import at_least
+from amago.checks import at_least, at_most
 
 
 @dataclass(frozen=True)
@@ -36,3 +36,5 @@ class EnvSettings:
     def __post_init__(self) -> None:
         at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")
         at_least(0, self, "env", "num_workers")
+        at_most(100_000, self, "env", "num_lanes", "eval_lanes")
+        at_most(1000, self, "env", "num_workers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from amago.checks import at_least
+from amago.checks import at_least, at_most
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class ReplaySettings:
 
     def __post_init__(self) -> None:
         at_least(1, self, "replay", "capacity", "batch_size", "batch_rows", "context_length")
+        at_most(10**9, self, "replay", "capacity")
+        at_most(10**7, self, "replay", "batch_size", "batch_rows", "context_length")
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,8 @@ def amago_command(job: Job, step: Step) -> list[str]:
     """The command line of a run."""
     amago = [sys.executable, "-m", "amago"]
     if step == "resume":
-        return [*amago, "resume", str(job.run_dir)]
+        named = any(":" in job.overrides.get(key, "") for key in ("env.id", "env.ids"))
+        return [*amago, "resume", str(job.run_dir), *(["--trust"] if named else [])]
     command = [*amago, "train", job.preset, "--seed", str(job.seed)]
     command += ["--run-dir", str(job.run_dir), "--threads", "1"]
     return [*command, *flags(job.overrides)]

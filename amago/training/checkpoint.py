@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
@@ -99,6 +99,27 @@ def problem(path: Path) -> str | None:
     return None
 
 
+def check_shapes(path: Path, agent: Agent) -> None:
+    """ValueError unless a checkpoint has the tensors of an agent, which may be on device "meta".
+
+    A config.json may claim networks of any size; this is found out before they are made.
+    """
+    wanted = {name: tuple(value.shape) for name, value in agent.state_dict().items()}
+    try:
+        with safe_open(path / MODEL, "pt") as file:
+            names = file.keys()
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+    except (SafetensorError, OSError) as error:
+        raise damaged(path / MODEL, str(error)) from error
+    wrong = sorted(n for n in wanted.keys() | found if wanted.get(n) != found.get(n))
+    if wrong:
+        raise _misfit(
+            path,
+            f"{len(wrong)} tensors differ, such as {wrong[0]}: expected {wanted.get(wrong[0])}, "
+            f"got {found.get(wrong[0])}",
+        )
+
+
 def load_agent(path: Path, agent: Agent) -> None:
     """Fill an agent's weights; shapes that differ are an error that names them."""
     _check_sum(path, MODEL)
@@ -106,10 +127,7 @@ def load_agent(path: Path, agent: Agent) -> None:
     try:
         agent.load_state_dict(tensors)
     except RuntimeError as error:
-        raise ValueError(
-            f"{path} does not fit this agent: sizes of networks must be those it was trained "
-            f"with; was its config.json changed, or are custom parts missing?\n{error}"
-        ) from error
+        raise _misfit(path, str(error)) from error
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -171,6 +189,13 @@ def damaged(path: Path, reason: str) -> ValueError:
     return ValueError(
         f"{path} is damaged ({reason}); restore it from a copy, or use another checkpoint "
         "of the run"
+    )
+
+
+def _misfit(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path} does not fit this agent: sizes of networks must be those it was trained "
+        f"with; was its config.json changed, or are custom parts missing?\n{reason}"
     )
 
 

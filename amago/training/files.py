@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from amago.checks import printable
+
 
 def sync_path(path: Path) -> None:
     """Make a file, or a folder's entries, durable."""
@@ -28,10 +30,20 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
+    """The value in a JSON file; control characters in its texts are spelled out."""
     try:
-        return json.loads(path.read_text())
-    except json.JSONDecodeError as error:
+        return plain(json.loads(path.read_text()))
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON ({error}); restore it from a copy") from error
+
+
+def plain(value: Any) -> Any:
+    """The same value with texts that can be printed, whoever wrote them."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
 
 
 def empty_folder(folder: Path, *, remove: bool) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amago.config import Config, from_dict, to_dict
+from amago.config import Config, from_dict, override, to_dict
 from amago.training.files import read_json, write_json
+from amago.training.trust import check_links
 
 
 def write_header(
@@ -29,8 +30,9 @@ def write_header(
     write_json(folder / "config.json", header)
 
 
-def rewrite_epochs(folder: Path, header: dict[str, Any], config: Config) -> None:
+def rewrite_epochs(folder: Path, header: dict[str, Any], epochs: int) -> None:
     """Give a run another number of epochs."""
+    config = override(from_dict(header["config"]), {"run.epochs": epochs})
     write_json(folder / "config.json", {**header, "config": to_dict(config)})
 
 
@@ -41,10 +43,13 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{folder} is not a run: it has no config.json; runs are made by `amago train`"
         )
+    check_links(folder)
     header: dict[str, Any] = read_json(path)
-    if not isinstance(header, dict) or not {"config", "seed"} <= set(header):
+    whole = isinstance(header, dict) and {"config", "seed"} <= set(header)
+    seed, custom = (header["seed"], header.get("custom", {})) if whole else (None, None)
+    if type(seed) is not int or seed < 0 or not isinstance(custom, dict):
         raise ValueError(
-            f"{path} is not the header of a run: expected an object with config and seed; "
+            f"{path} is not the header of a run: expected an object with config and a seed; "
             "restore it from a copy"
         )
     return header

@@ -43,10 +43,12 @@ class Source:
 
     def build(self, spec: EnvSpec, parts: Parts | None = None) -> Agent:
         """The agent with its weights."""
-        if self.is_packed:
+        if parts is None or parts == Parts():
             # Shapes first, without memory: a file may claim any size.
             with torch.device("meta"):
-                packed.check_shapes(self.path, Agent(spec, self.config))
+                empty = Agent(spec, self.config)
+            if self.path.exists():  # a trainer may have replaced it; `fill` looks again
+                (packed if self.is_packed else checkpoint).check_shapes(self.path, empty)
         agent = Agent(spec, self.config, parts)
         self.fill(agent)
         return agent

@@ -12,6 +12,7 @@ from amago.training import checkpoint, kept
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_epochs, write_header
 from amago.training.run import Custom, Run, assemble
+from amago.training.trust import check_env, without_services
 
 _LOG = logging.getLogger("amago")
 _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
@@ -47,11 +48,13 @@ def restore(
     custom: Custom | None = None,
     epoch: int | None = None,
     epochs: int | None = None,
+    trust: bool = False,
 ) -> Run:
     """The run as its latest checkpoint left it, or from zero and imported data if there is none.
 
     `epoch` chooses an earlier checkpoint (0: the beginning), and what came after it goes.
-    `epochs` is a new number of epochs to train in all.
+    `epochs` is a new number of epochs to train in all. `trust` vouches for what the folder names:
+    modules of environments, services.
     """
     custom = custom or Custom()
     read_header(folder)  # so that no lock is left in a folder that is not a run
@@ -59,7 +62,8 @@ def restore(
         lock = _lock(folder, opened)
         header = read_header(folder)
         check_custom(folder, header, custom.names())
-        config = from_dict(header["config"])
+        config = without_services(folder, from_dict(header["config"]), trust=trust)
+        check_env(folder, config, trust=trust or custom.make_env is not None)
         if epochs is not None:
             config = override(config, {"run.epochs": epochs})
         path, notes = _choose(folder, config, epoch)
@@ -67,7 +71,7 @@ def restore(
             _LOG.warning(note)
         run = assemble(folder, config, header["seed"], custom, path, what_is_left=bool(notes))
         if epochs is not None:
-            rewrite_epochs(folder, header, config)
+            rewrite_epochs(folder, header, epochs)
         run.lock = lock
         opened.pop_all()
         return run

@@ -14,6 +14,7 @@ from amago.envs.registry import make_vector
 from amago.training import packed
 from amago.training.files import read_json
 from amago.training.source import Source, find_source
+from amago.training.trust import check_env
 
 NOT_SETTINGS = ("run.threads", "run.device", "run.wandb_project", "env.num_workers")
 """Settings that change where a run happens, not what it learns."""
@@ -38,6 +39,7 @@ def pack(
     if source.is_packed or source.header.get("custom"):
         why = "already packed" if source.is_packed else "trained with classes of its own"
         raise ValueError(f"{run} is {why}; pack a run of built-in parts")
+    check_env(run, source.config, trust=False)
     folder = source.path.parent.parent
     result = _result(folder)
     card = packed.Card(
