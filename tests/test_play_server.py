@@ -12,7 +12,7 @@ from starlette.websockets import WebSocketDisconnect
 from test_play_session import ROOM, untrained
 
 from amago.play import messages
-from amago.play.server import FULL, IDLE, MISTAKES, Limits, make_app
+from amago.play.server import FULL, IDLE, MISTAKES, STATIC, Limits, make_app
 from amago.play.shelf import Shelf
 
 HOME = "http://127.0.0.1:8000"
@@ -197,7 +197,7 @@ def test_browsers_are_told_to_load_nothing_from_elsewhere(client: TestClient) ->
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
     assert page.headers["x-content-type-options"] == "nosniff"
-    for path in ("/", "/app.js", "/charts.js", "/style.css"):
+    for path in STATIC:
         text = client.get(path).text
         assert "http://" not in text and "https://" not in text.replace('"https:"', "")
 

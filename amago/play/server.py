@@ -32,6 +32,8 @@ STATIC = {
     "/": ("index.html", "text/html"),
     "/app.js": ("app.js", "text/javascript"),
     "/charts.js": ("charts.js", "text/javascript"),
+    "/connection.js": ("connection.js", "text/javascript"),
+    "/panels.js": ("panels.js", "text/javascript"),
     "/style.css": ("style.css", "text/css"),
 }
 """Everything that is served from disk, read once."""

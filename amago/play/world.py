@@ -6,6 +6,7 @@ import contextlib
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ MAX_STEPS = 4000
 RANDOM_ROLLOUTS = 16
 RANDOM_STEPS = 4000
 """Most steps of random play for its curve."""
+RANDOM_SECONDS = 1.0
+"""Most time for it in environments that are stepped one lane at a time."""
 
 
 @dataclass(frozen=True)
@@ -156,18 +159,25 @@ class World:
         if isinstance(self.env, NativeVector):
             rewards = self._random_rewards_together(self.env, rollouts, policy)
         else:
-            rewards = np.stack([self._random_rewards(policy) for _ in range(rollouts)])
+            rewards = self._random_rewards(rollouts, policy)
         return [round(float(value), 3) for value in rewards.cumsum(1).mean(0)]
 
-    def _random_rewards(self, policy: RandomPolicy) -> Array:
-        """Of one rollout, zero after its end [horizon]."""
-        row, rewards = self.begin(), np.zeros(self.horizon)
-        for time in range(self.horizon):
-            row = self.step(policy.act(row, None)[0])
-            rewards[time] = row.prev_reward[0]
-            if row.last[0]:
+    def _random_rewards(self, rollouts: int, policy: RandomPolicy) -> Array:
+        """Rollout after rollout while there is time [rollouts, steps], zero after their ends."""
+        deadline = monotonic() + RANDOM_SECONDS
+        played: list[list[float]] = []
+        for _ in range(rollouts):
+            row = self.begin()
+            rewards: list[float] = []
+            while not row.last[0] and len(rewards) < self.horizon and monotonic() < deadline:
+                row = self.step(policy.act(row, None)[0])
+                rewards.append(float(row.prev_reward[0]))
+            ended = bool(row.last[0]) or len(rewards) == self.horizon
+            if ended or not played:
+                played.append(rewards + [0.0] * (self.horizon - len(rewards)) * ended)
+            if monotonic() >= deadline:
                 break
-        return rewards
+        return np.array([rewards for rewards in played if len(rewards) == len(played[0])])
 
     def _random_rewards_together(
         self, env: NativeVector, rollouts: int, policy: RandomPolicy
