@@ -248,6 +248,13 @@ def test_goals_are_asked_for_read_and_followed(shelf: Shelf) -> None:
     assert session.events[-1].kind == "change"
 
 
+@pytest.mark.parametrize("preset", ["package-delivery", "maze-runner", "crafter"])
+def test_agents_that_follow_instructions_are_loaded(preset: str, tmp_path: Path) -> None:
+    """Their shapes are checked before any memory is allocated, tokens and numbers alike."""
+    shelf = Shelf([str(untrained(tmp_path / "run", preset, {}))])
+    assert shelf.load("run").agent.spec.goals is not None
+
+
 def test_continuous_actions_have_means_and_keys(shelf: Shelf) -> None:
     session = played(shelf.load("wind"), 3)
     assert session.thought is not None

@@ -61,7 +61,9 @@ class InstructionEncoder(nn.Module):
             self.register_buffer("low", low.float(), persistent=False)
             span = torch.where(high > low, high - low, 1.0)
             self.register_buffer("span", span.float(), persistent=False)
-            most = int(span.max()) + 1 if spec.whole else 0
+            # From the spec's numbers, since tensors have no values on the device "meta".
+            widest = max(1.0, *(b - a for a, b in zip(spec.low, spec.high, strict=True)))
+            most = int(widest) + 1 if spec.whole else 0
             choices = low[:, None] + torch.arange(most if most <= MOST_CHOICES else 0)
             self.register_buffer("choices", choices.float(), persistent=False)
             width += choices.numel()
