@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import tyro
 
@@ -16,7 +17,7 @@ class CheckEnvOptions:
     """Look for what would go wrong before training, and say what training would cost."""
 
     id: tyro.conf.Positional[str]
-    """The environment, as --env.id of `amago train` takes it."""
+    """The environment, as --env.id of `amago train` takes it; or the file of an error to repeat."""
     kwargs: tuple[str, ...] = ()
     """Arguments of its constructor, as name=value."""
     steps: int = 1000
@@ -30,6 +31,8 @@ def check_env(arguments: Sequence[str]) -> int:
     from amago import api
     from amago.envs.settings import EnvSettings
 
+    if options.id.endswith(".fault.json"):
+        return _repeat(Path(options.id))
     if options.steps < 1:
         raise ValueError(f"--steps must be at least 1, got {options.steps}")
     unclear = [assignment for assignment in options.kwargs if "=" not in assignment]
@@ -42,3 +45,12 @@ def check_env(arguments: Sequence[str]) -> int:
     )
     print(check)
     return 1 if check.problems else 0
+
+
+def _repeat(path: Path) -> int:
+    """Play the rollout of a recorded error again."""
+    from amago.check.repeat import repeat
+
+    found = repeat(path)
+    print(found or "the rollout was played to its end, and nothing failed this time")
+    return 1 if found else 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -10,10 +11,13 @@ import numpy as np
 
 from amago.envs.goal_lanes import GoalLanes
 from amago.envs.instructions import goals_of, with_instructions
+from amago.envs.lane import Lane
 from amago.envs.lanes import LaneVector, success_of
+from amago.envs.settings import EnvSettings
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.types import Array, Curriculum, Step, Timestep
 
+_LOG = logging.getLogger("amago")
 Env = gym.Env[Any, Any]
 CURRICULUM = "curriculum"
 """An environment's attribute: a whole number that grows as more is achieved. The environment
@@ -32,9 +36,16 @@ class InProcessVector(LaneVector):
         first_lane: int = 0,
         name: str | None = None,
         horizon: int | None = None,
+        settings: EnvSettings | None = None,
     ) -> None:
-        self._envs = [with_instructions(checked_env(make_env())) for _ in range(max(num_lanes, 1))]
-        env = self._envs[0]
+        """`settings` describe what `make_env` makes, if it is not a user's own function."""
+
+        def make() -> Env:
+            return with_instructions(checked_env(make_env()))
+
+        numbers = range(first_lane, first_lane + max(num_lanes, 1))
+        self._lanes = [Lane(make, number, settings) for number in numbers]
+        env = self._lanes[0].env
         super().__init__(
             name or name_of(env),
             ObsConverter(env.observation_space),
@@ -47,9 +58,12 @@ class InProcessVector(LaneVector):
         )
         goals = self.spec.goals
         self._goals = GoalLanes(goals, num_lanes)
+        self._told = False
         self._latest: list[tuple[Any, dict[str, Any]]] = [(None, {})] * num_lanes
         """Every lane's observation and info: what an idle lane shows."""
-        for other in self._envs[1:]:
+        for lane in self._lanes:
+            lane.name = self.spec.name
+        for other in (lane.env for lane in self._lanes[1:]):
             same_obs = ObsConverter(other.observation_space).specs == self._obs.specs
             same_goals = goals_of(other) == goals
             if not (same_obs and same_goals and other.action_space == env.action_space):
@@ -85,14 +99,13 @@ class InProcessVector(LaneVector):
         for lane, env_action in enumerate(self._action.to_envs(executed)):
             if idle is not None and idle[lane]:
                 continue
-            obs, reward[lane], terminated[lane], truncated[lane], info = self._envs[lane].step(
-                env_action
-            )
+            outcome = self._lanes[lane].step(env_action)
+            obs, reward[lane], terminated[lane], truncated[lane], info = outcome
             first[lane] = bool(info.get("first", False))
             self._latest[lane] = obs, info
-        observations, infos = [obs for obs, _ in self._latest], [info for _, info in self._latest]
+        infos = [info for _, info in self._latest]
         rows = self._step_rows(
-            self._obs.stack(observations),
+            self._stacked(range(self.num_lanes)),
             executed,
             reward,
             terminated,
@@ -103,6 +116,7 @@ class InProcessVector(LaneVector):
             idle,
         )
         self._check_horizon(rows)
+        self._check_finite(rows)
         ended = np.flatnonzero(rows.last)
         if not len(ended):
             return Step(rows)
@@ -122,18 +136,50 @@ class InProcessVector(LaneVector):
             )
 
     def render(self) -> Array:
-        return checked_frame(self._envs[0].render())
+        return checked_frame(self._lanes[0].env.render())
 
     def close(self) -> None:
         for env in self._envs:
             env.close()
 
+    @property
+    def _envs(self) -> list[Env]:
+        return [lane.env for lane in self._lanes]
+
     def _reset_envs(self, lanes: Array) -> tuple[dict[str, Array], list[dict[str, Any]]]:
         seeds = self._begin(lanes)
         for lane, seed in zip(lanes, seeds, strict=True):
-            self._latest[lane] = self._envs[lane].reset(seed=int(seed))
-        results = [self._latest[lane] for lane in lanes]
-        return self._obs.stack([obs for obs, _ in results]), [info for _, info in results]
+            one = np.array([lane])
+            self._latest[lane] = self._lanes[lane].reset(
+                int(seed), lambda one=one: int(self._begin(one)[0])
+            )
+        return self._stacked(lanes), [self._latest[lane][1] for lane in lanes]
+
+    def _stacked(self, lanes: Iterable[int]) -> dict[str, Array]:
+        """The latest observations of some lanes; an error names the lane that it comes from."""
+        lanes = list(lanes)
+        try:
+            return self._obs.stack([self._latest[lane][0] for lane in lanes])
+        except Exception:
+            for lane in lanes:
+                try:
+                    self._obs.stack([self._latest[lane][0]])
+                except Exception as error:
+                    raise self._lanes[lane].fault(error) from error
+            raise
+
+    def _check_finite(self, rows: Timestep) -> None:
+        """Tell of the first value that is not finite, at once; training skips such batches."""
+        if self._told:
+            return
+        columns = [rows.prev_reward, *(a for a in rows.obs.values() if a.dtype.kind == "f")]
+        wrong = np.zeros(self.num_lanes, np.bool_)
+        for column in columns:
+            wrong |= ~np.isfinite(column).reshape(self.num_lanes, -1).all(axis=1)
+        if wrong.any():
+            self._told = True
+            place = self._lanes[int(wrong.argmax())].place
+            _LOG.warning(f"NaN or infinity in an observation or reward: {place}")
 
 
 def checked_env(env: Any) -> Env:

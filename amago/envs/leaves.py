@@ -46,6 +46,11 @@ class Leaf:
     def convert(self, values: Any) -> Array:
         """A fresh array in the spec's dtype, since environments reuse their buffers."""
         values = np.asarray(values)
+        if values.shape[1:] != tuple(self.spec.shape) or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"expected observations of shape {list(self.spec.shape)}, as the space says, got "
+                f"{list(values.shape[1:])} of dtype {values.dtype}"
+            )
         if np.any(self.start):
             values = values.astype(np.int64) - self.start
         if self.spec.kind == "mask":

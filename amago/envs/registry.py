@@ -55,7 +55,9 @@ def make_vector(
     else:
         factory = _lane_factory(_with_full_id(settings), seed, make_env)
     if settings.num_workers:
-        return WorkerVector(factory, num_lanes, settings.num_workers)
+        return WorkerVector(
+            factory, num_lanes, settings.num_workers, timeout=settings.timeout_seconds
+        )
     return factory(0, num_lanes)
 
 
@@ -156,6 +158,18 @@ def _native_lanes(
     return NativeVector(task, num_lanes, seed, first_lane=first_lane, name=name)
 
 
+def lane_env(settings: EnvSettings) -> Env:
+    """The environment of one lane, wrapped as it is played."""
+    settings = _with_full_id(settings)
+    return with_instructions(_wrapped(checked_env(_maker(settings)()), settings))
+
+
+def _wrapped(env: Env, settings: EnvSettings) -> Env:
+    if settings.trials is not None or settings.horizon is not None:
+        env = Trials(env, settings.trials, settings.horizon, settings.horizon_is_terminal)
+    return Ask(with_instructions(env), settings.instruction) if settings.instruction else env
+
+
 def _env_lanes(
     make: MakeEnv,
     settings: EnvSettings,
@@ -165,12 +179,12 @@ def _env_lanes(
     num_lanes: int,
 ) -> VectorEnv:
     def make_env() -> Env:
-        env: Env = checked_env(make())
-        if settings.trials is not None or settings.horizon is not None:
-            env = Trials(env, settings.trials, settings.horizon, settings.horizon_is_terminal)
-        return Ask(with_instructions(env), settings.instruction) if settings.instruction else env
+        return _wrapped(checked_env(make()), settings)
 
-    return InProcessVector(make_env, num_lanes, seed, first_lane=first_lane, name=name)
+    described = settings if name is not None else replace(settings, id="")
+    return InProcessVector(
+        make_env, num_lanes, seed, first_lane=first_lane, name=name, settings=described
+    )
 
 
 def _maker(settings: EnvSettings) -> MakeEnv:

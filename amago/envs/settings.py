@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from amago.checks import at_least, at_most
 
@@ -33,8 +33,15 @@ class EnvSettings:
     instruction: str = ""
     """Instruction in every world, in place of those that the environment draws: `eat cow x2`."""
 
+    on_error: Literal["raise", "restart"] = "raise"
+    """When an environment fails: end the run, or cut its rollout off and replace it (up to 20
+    times per lane)."""
+    timeout_seconds: float = 600.0
+    """Longest that a worker may take for one step of its lanes."""
+
     def __post_init__(self) -> None:
         at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")
         at_least(0, self, "env", "num_workers")
         at_most(100_000, self, "env", "num_lanes", "eval_lanes")
         at_most(1000, self, "env", "num_workers")
+        at_least(0.1, self, "env", "timeout_seconds")

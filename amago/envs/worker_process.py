@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -19,6 +22,7 @@ def serve(pipe: Connection, pickled: bytes, first_lane: int, num_lanes: int) -> 
     """The life of a worker: answer until the other end of the pipe is closed."""
     # Ctrl-C goes to the whole process group; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     vector: VectorEnv | None = None
     try:
         try:
@@ -35,10 +39,18 @@ def serve(pipe: Connection, pickled: bytes, first_lane: int, num_lanes: int) -> 
                     pipe.send((None, getattr(vector, method)(*arguments)))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
-        except Exception:
+        except (Exception, SystemExit):
             pipe.send((traceback.format_exc(), None))
     except (EOFError, OSError):
         pass
     finally:
         if vector is not None:
             vector.close()
+
+
+def _end_with_parent() -> None:
+    """A worker that hangs in an environment must not outlive a parent that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

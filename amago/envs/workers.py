@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -16,6 +17,8 @@ from amago.envs.lanes import checked_episodes, furthest, read_only
 from amago.envs.worker_process import Factory, serve
 from amago.types import Array, Curriculum, Step, Timestep
 
+_LOG = logging.getLogger("amago")
+
 
 class WorkerVector:
     """N lanes in worker processes, each holding a chunk of them in any other vector.
@@ -25,13 +28,20 @@ class WorkerVector:
     """
 
     def __init__(
-        self, factory: Factory, num_lanes: int, num_workers: int, *, context: str | None = None
+        self,
+        factory: Factory,
+        num_lanes: int,
+        num_workers: int,
+        *,
+        context: str | None = None,
+        timeout: float = 600.0,
     ) -> None:
+        """A worker that does not answer for `timeout` seconds is an error."""
         if num_lanes < 1 or num_workers < 1:
             raise ValueError(
                 f"expected at least 1 lane and 1 worker, got {num_lanes} and {num_workers}"
             )
-        self.num_lanes = num_lanes
+        self.num_lanes, self._timeout = num_lanes, timeout
         self._episodes = np.zeros(num_lanes, np.int64)
         self._reports_success = False
         self._pipes: list[Connection] = []
@@ -151,7 +161,12 @@ class WorkerVector:
     def _receive_one(self, worker: int) -> Any:
         pipe, process = self._pipes[worker], self._processes[worker]
         try:
-            ready = wait([pipe, process.sentinel])
+            ready = wait([pipe, process.sentinel], self._timeout / 2)
+            if not ready:
+                _LOG.warning(f"{self._where(worker)} is silent for {self._timeout / 2:g} seconds")
+                ready = wait([pipe, process.sentinel], self._timeout / 2)
+            if not ready:
+                self._hang(worker)
             if pipe not in ready and not pipe.poll():
                 self._fail(worker)
             report, result = pipe.recv()
@@ -161,13 +176,24 @@ class WorkerVector:
             self._fail(worker, report)
         return result
 
-    def _fail(self, worker: int, report: str = "") -> NoReturn:
+    def _where(self, worker: int) -> str:
         first, size = self._bounds[worker]
+        return f"environment worker {worker} (lanes {first}..{first + size - 1})"
+
+    def _hang(self, worker: int) -> NoReturn:
+        where = self._where(worker)
+        self.close()
+        raise RuntimeError(
+            f"{where} did not answer for {self._timeout:g} seconds: an environment hangs, or a "
+            "step takes longer; find it with --env.num-workers 0, or raise --env.timeout-seconds"
+        )
+
+    def _fail(self, worker: int, report: str = "") -> NoReturn:
         process = self._processes[worker]
         if not report:
             process.join(1.0)
+        where = self._where(worker)
         self.close()
-        where = f"environment worker {worker} (lanes {first}..{first + size - 1})"
         if report:
             raise RuntimeError(f"{where} raised an exception:\n{report}")
         raise RuntimeError(
