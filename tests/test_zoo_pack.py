@@ -146,6 +146,40 @@ def test_unknown_keys_are_refused(file: Path, tmp_path: Path) -> None:
         amago.load(tmp_path / "z.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("curve", [["a", 1]]),
+        ("result", {"return_mean": "high"}),
+        ("seeds", {"0": None}),
+        ("cannot", [3]),
+        ("command", 7),
+        ("header", []),
+    ],
+)
+def test_cards_that_cannot_be_read_are_refused(
+    file: Path, tmp_path: Path, entry: str, value: Any
+) -> None:
+    with pytest.raises(ValueError, match=entry):
+        amago.load(_changed(file, tmp_path / "x.safetensors", **{entry: value}))
+
+
+def test_a_card_cannot_speak_to_the_terminal(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cannot = ["\x1b]0;owned\x07", "[link=file:///etc/passwd]click[/link]"]
+    path = _changed(file, tmp_path / "x.safetensors", cannot=cannot)
+    code, out, _ = command(capsys, "zoo", path)
+    assert code == 0 and "\x1b" not in out and "\x07" not in out
+    assert "[link=file:///etc/passwd]click[/link]" in out.replace("\n", "")
+
+
+def test_sizes_hidden_in_one_of_several_tasks_are_refused(file: Path, tmp_path: Path) -> None:
+    header = _header(file, **{"env.ids": ("amago/TMaze-v0?corridor=1000000000",)})
+    with pytest.raises(ValueError, match="numbers up to"):
+        amago.load(_changed(file, tmp_path / "x.safetensors", header=header))
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 a zip", b"\xff" * 64])
 def test_what_is_no_packed_agent_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"

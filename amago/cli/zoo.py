@@ -29,5 +29,7 @@ def zoo(arguments: Sequence[str]) -> int:
         console.print(listing())
         console.print("`amago zoo NAME` shows a model card, `amago watch NAME` plays the agent.")
     else:
-        console.print(card_text(options.agent, card_of(options.agent)), highlight=False)
+        console.print(
+            card_text(options.agent, card_of(options.agent)), highlight=False, markup=False
+        )
     return 0

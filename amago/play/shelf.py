@@ -14,6 +14,7 @@ from amago.config import Config
 from amago.play.probe import Mind
 from amago.training import packed
 from amago.training.source import ZOO_PREFIX, find_source, zoo_names
+from amago.zoo.cards import reference
 
 DEFAULT = "dark-key-to-door"
 
@@ -74,7 +75,7 @@ class Shelf:
             "command": None if card is None else card.command,
             "limits": [] if card is None else card.cannot,
             "score": None if card is None else _score(card.result),
-            "random": None if card is None else _score(card.result["reference_scores"]["random"]),
+            "random": None if card is None else _score(reference(card, "random")),
         }
 
     def _free_key(self, wanted: str) -> str:
@@ -89,5 +90,5 @@ def _full(name: str) -> str:
     return ZOO_PREFIX + name if name in zoo_names() and not Path(name).exists() else name
 
 
-def _score(scores: dict[str, Any]) -> float:
-    return round(float(scores["return_mean"]), 2)
+def _score(scores: dict[str, Any] | None) -> float | None:
+    return None if scores is None else round(float(scores["return_mean"]), 2)

@@ -7,7 +7,7 @@ refuses unknown keys and absurd sizes before anything is built.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from torch import Tensor
 
 from amago.agent.agent import Agent
 from amago.config import Config, from_dict
+from amago.envs.joint import joint_tasks
+from amago.training.files import plain
 
 SUFFIX = ".safetensors"
 FORMAT = "amago agent 1"
@@ -84,7 +86,11 @@ def read_card(path: Path) -> Card:
         )
     if len(metadata["card"]) > MAX_CARD_BYTES:
         raise ValueError(f"{path} has a card of more than {MAX_CARD_BYTES >> 10} kB: refused")
-    return _checked(path, json.loads(metadata["card"]))
+    try:
+        values = plain(json.loads(metadata["card"]))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} has a card that is not valid JSON ({error})") from error
+    return _checked(path, values)
 
 
 def _checked(path: Path, values: Any) -> Card:
@@ -93,17 +99,46 @@ def _checked(path: Path, values: Any) -> Card:
         given = sorted(values) if isinstance(values, dict) else type(values).__name__
         raise ValueError(f"{path}: expected a card with {sorted(names)}, got {given}")
     card = Card(**values)
-    if not isinstance(card.header, dict) or card.header.get("custom"):
+    wrong = [name for name, fits in _FITS.items() if not fits(getattr(card, name))]
+    if wrong:
+        raise ValueError(f"{path}: what its card says of {', '.join(wrong)} cannot be read")
+    if card.header.get("custom"):
         raise ValueError(f"{path}: expected the header of a run without custom classes")
     env = card.config.env
-    for name in (env.id, *env.ids):
-        if ":" in name:
+    for settings in (env, *(task.settings for task in joint_tasks(env))):
+        if ":" in settings.id:
             raise ValueError(
-                f"{path} names the environment {name!r}, which would import a module; a packed "
-                "agent may only name registered environments"
+                f"{path} names the environment {settings.id!r}, which would import a module; a "
+                "packed agent may only name registered environments"
             )
-    _check_arguments(path, env.kwargs)
+        _check_arguments(path, settings.kwargs)
     return card
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_number, value.values()))
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "header": lambda value: isinstance(value, dict) and {"config", "seed"} <= set(value),
+    "command": lambda value: isinstance(value, str),
+    "result": lambda value: isinstance(value, dict) and _number(value.get("return_mean")),
+    "curve": lambda value: (
+        isinstance(value, list)
+        and all(
+            isinstance(point, list) and len(point) == 2 and all(map(_number, point))
+            for point in value
+        )
+    ),
+    "seeds": _scores,
+    "controls": _scores,
+    "cannot": lambda value: isinstance(value, list) and all(isinstance(x, str) for x in value),
+}
+"""What the entries of a card must be."""
 
 
 def _check_arguments(path: Path, kwargs: Mapping[str, Any]) -> None:

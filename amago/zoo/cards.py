@@ -54,8 +54,9 @@ def card_text(name: str, card: Card) -> str:
         f"  environment   {env.id} {env.kwargs or ''}",
         f"  command       {card.command}",
         f"  commit        {card.header.get('git_commit')} of {card.header.get('created', '')[:10]}",
-        f"  trained for   {result['env_steps']:,} steps, {result['seconds'] / 60:.1f} minutes",
-        f"  return        {_score(result)} over {result['episodes']} unseen worlds",
+        f"  trained for   {result.get('env_steps', 0):,} steps, "
+        f"{result.get('seconds', 0) / 60:.1f} minutes",
+        f"  return        {_score(result)} over {result.get('episodes')} unseen worlds",
         f"  success rate  {_rate(result)}",
         f"  random play   {_score(reference(card, 'random'))}",
         f"  oracle        {_score(reference(card, 'oracle'))}",

@@ -77,7 +77,7 @@ function showCard(about) {
   const given = Object.entries(about.arguments).map(([name, value]) => `${name}=${value}`);
   const rows = [["environment", [about.environment, ...given].join(" ")], ["memory", about.memory]];
   if (about.score !== null) {
-    rows.push(["return", `${about.score} on unseen worlds; random play ${about.random}`]);
+    rows.push(["return", `${about.score} on unseen worlds; random play ${about.random ?? "unknown"}`]);
   }
   if (about.command) rows.push(["command", about.command]);
   if (about.limits.length) rows.push(["limits", about.limits.join("; ")]);
