@@ -11,6 +11,7 @@ import torch
 from test_run_helpers import tiny
 
 from amago.nets.memory.diagnose import diagnose
+from amago.play import world
 from amago.play.frames import FrameStore
 from amago.play.session import MAX_EXPERIMENTS, Row, Session
 from amago.play.shelf import Loaded, Shelf
@@ -178,6 +179,18 @@ def test_another_lanes_memory_is_as_old_and_of_another_world(room: Loaded) -> No
     assert mind_of(session) == thinks
 
 
+def test_a_transplant_after_going_back_is_another_one(room: Loaded) -> None:
+    session = played(room, 5)
+    session.wipe()
+    session.transplant()
+    assert [event.time for event in session.events[5:]] == [5, 5]
+    session.back()
+    for _ in range(3):
+        session.step()
+    session.transplant()  # as many events before it as before the first, but two steps later
+    assert [row.own for row in session.rollout.past] == [False] * 7 + [True]
+
+
 def test_experiments_are_limited(room: Loaded) -> None:
     session = played(room, 1)
     for _ in range(MAX_EXPERIMENTS):
@@ -210,6 +223,16 @@ def test_references_are_of_this_very_world(room: Loaded) -> None:
     assert session.best == task.best_play(seeds).reward[0].tolist()
     assert len(session.random) == session.world.horizon
     assert 0 <= session.random[-1] < sum(session.best or [])
+
+
+def test_random_play_of_a_slow_environment_is_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = Shelf([str(untrained(tmp_path / "pole", "gym", {}))]).load("pole")
+    whole = Session(loaded, 1)
+    assert len(whole.random) == whole.world.horizon == 500
+    monkeypatch.setattr(world, "RANDOM_SECONDS", 0.0)
+    assert Session(loaded, 1).random == [1.0]  # one step of CartPole, then time was up
 
 
 def test_a_rollout_ends_once(room: Loaded) -> None:

@@ -6,6 +6,7 @@ from the seed, so a session keeps actions rather than copies of worlds and memor
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ from amago.types import Array, Timestep
 
 MAX_EXPERIMENTS = 24
 """Wipes, changes and transplants per rollout: playing again repeats them."""
+EMPTYING = ("wipe", "transplant")
+"""Experiments after which memory holds nothing of what it held."""
 OBS_NUMBERS = 24
 """Most numbers of an observation that a row shows."""
 
@@ -69,7 +72,6 @@ class Session:
         instruction: str = "",
         player: str = "agent",
         dark: bool = False,
-        frames: FrameStore | None = None,
     ) -> None:
         self.loaded, self.seed, self.player, self.instruction = loaded, seed, player, instruction
         self.dark = dark
@@ -79,7 +81,7 @@ class Session:
             self.world.close()
             raise ValueError(f"{self.world.spec.name} has no actions that fit on a keyboard")
         self.action_names = action_names(self.world.settings.id, self.world.spec.action)
-        self.frames = FrameStore() if frames is None else frames
+        self.frames = FrameStore()
         self.best = self.world.best_rewards()
         self.random = self.world.random_returns()
         self.events: list[Event] = []
@@ -88,7 +90,8 @@ class Session:
         self.thought: Thought | None = None
         self.chosen: Array | None = None
         """What the agent would do next; what it does, if it is the player."""
-        self._donors: dict[int, list[Row]] = {}
+        self._donated: tuple[tuple[int, int], list[Row]] | None = None
+        """The rows of the last transplant, and which one it was."""
         self.rollout = self._begin()
         self._arrive()
 
@@ -110,7 +113,7 @@ class Session:
         action = self.chosen if move is None else self._move(move)
         assert action is not None
         self.events.append(Event("step", self.time, action))
-        self._advance(self.rollout, action)
+        self.rollout.row = self.world.step(action)
         self.rewards.append(float(self.rollout.row.prev_reward[0]))
         self._arrive()
 
@@ -180,9 +183,6 @@ class Session:
         )
         self._remember(rollout, self.rows[self.time])
 
-    def _advance(self, rollout: Rollout, action: Array) -> None:
-        rollout.row = self.world.step(action)
-
     def _remember(self, rollout: Rollout, row: Row) -> None:
         rollout.past.append(row)
         longest = getattr(self.mind.agent.memory, "context_length", None)
@@ -198,53 +198,44 @@ class Session:
             raise ValueError("this rollout has ended; begin again")
         self.events.append(Event(kind, self.time))
         self._replay()
+        if kind == "change":
+            del self.rows[self.time :]  # the current row looks different now
         self._arrive()
 
     def _replay(self) -> None:
         """Play all events again, up to the row where the rollout is now, not yet thought about."""
-        self.rollout = self._begin()
+        self.rollout = rollout = self._begin()
+        emptied = [n for n, event in enumerate(self.events) if event.kind in EMPTYING]
+        fresh = emptied[-1] if emptied else -1  # what memory held before this event is gone
         for number, event in enumerate(self.events):
             if event.kind == "step":
                 assert event.action is not None
-                self._act_again(self.rollout, event.time)
-                self._advance(self.rollout, event.action)
-            elif event.kind == "wipe":
-                self.rollout.memory, self.rollout.past = self.mind.empty_memory(), []
+                if number > fresh:
+                    _, rollout.memory = self.mind.act(rollout.row, rollout.memory, 0)
+                    self._remember(rollout, self.rows[event.time])
+                rollout.row = self.world.step(event.action)
             elif event.kind == "change":
                 self.world.apply_change(_seed(self.seed, number))
-            else:
-                self.rollout.memory, self.rollout.past = self._donor(number, event.time)
-        if any(event.kind == "change" for event in self.events[-1:]):
-            self._redraw()
-
-    def _act_again(self, rollout: Rollout, time: int) -> None:
-        _, rollout.memory = self.mind.act(rollout.row, rollout.memory, 0)
-        self._remember(rollout, self.rows[time])
-
-    def _redraw(self) -> None:
-        """The world looks different now: the current row gets another picture."""
-        del self.rows[self.time :]
+            elif number == fresh and event.kind == "transplant":
+                rollout.memory, rollout.past = self._donor(number, event.time)
 
     def _donor(self, number: int, steps: int) -> tuple[Any, list[Row]]:
         """Memory and rows of the same agent after as many steps in another world."""
+        which = (number, steps)
+        known = self._donated[1] if self._donated and self._donated[0] == which else None
+        rows: list[Row] = []
         other = World(self.loaded.config.env, _seed(self.seed, 1000 + number) % 2**31)
-        known = self._donors.get(number)
-        try:
-            rollout, rows = Rollout(other.begin(), self.mind.empty_memory()), []
-            for time in range(steps):
-                if known is None:
-                    frame = self.frames.add(other.picture())
-                    rows.append(_row(rollout.row, time, frame, own=False))
-                seed = _seed(number, time)
-                action, rollout.memory = self.mind.act(rollout.row, rollout.memory, seed)
-                self._remember(rollout, (known or rows)[time])
-                rollout.row = other.step(action)
-                if rollout.row.last[0]:
-                    break
-        finally:
-            other.close()
-        self._donors[number] = known or rows
-        return rollout.memory, rollout.past
+        with contextlib.closing(other):
+            donor = Rollout(other.begin(), self.mind.empty_memory())
+            while len(rows) < steps and not donor.row.last[0]:
+                time = len(rows)
+                frame = self.frames.add(other.picture()) if known is None else known[time].frame
+                rows.append(_row(donor.row, time, frame, own=False))
+                action, donor.memory = self.mind.act(donor.row, donor.memory, _seed(number, time))
+                self._remember(donor, rows[-1])
+                donor.row = other.step(action)
+        self._donated = (which, rows)
+        return donor.memory, donor.past
 
 
 def _row(row: Timestep, time: int, frame: int, own: bool = True) -> Row:

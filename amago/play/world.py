@@ -165,19 +165,20 @@ class World:
     def _random_rewards(self, rollouts: int, policy: RandomPolicy) -> Array:
         """Rollout after rollout while there is time [rollouts, steps], zero after their ends."""
         deadline = monotonic() + RANDOM_SECONDS
-        played: list[list[float]] = []
+        played: list[Array] = []
         for _ in range(rollouts):
-            row = self.begin()
-            rewards: list[float] = []
-            while not row.last[0] and len(rewards) < self.horizon and monotonic() < deadline:
+            row, rewards, late = self.begin(), np.zeros(self.horizon), False
+            for time in range(self.horizon):
                 row = self.step(policy.act(row, None)[0])
-                rewards.append(float(row.prev_reward[0]))
-            ended = bool(row.last[0]) or len(rewards) == self.horizon
-            if ended or not played:
-                played.append(rewards + [0.0] * (self.horizon - len(rewards)) * ended)
-            if monotonic() >= deadline:
-                break
-        return np.array([rewards for rewards in played if len(rewards) == len(played[0])])
+                rewards[time] = row.prev_reward[0]
+                late = monotonic() > deadline
+                if row.last[0] or late:
+                    break
+            if late and not row.last[0]:
+                # The first rollout is shown as far as it came; a later one is left out.
+                return np.stack(played) if played else rewards[None, : time + 1]
+            played.append(rewards)
+        return np.stack(played)
 
     def _random_rewards_together(
         self, env: NativeVector, rollouts: int, policy: RandomPolicy
