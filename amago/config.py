@@ -106,7 +106,9 @@ def _build(cls: type, values: dict[str, Any], where: str) -> Any:
     unknown = sorted(set(values) - names)
     if unknown:
         raise ValueError(
-            f"{where} has settings that this version of amago does not know: {', '.join(unknown)}"
+            f"{where} has settings that this version of amago does not know: "
+            f"{', '.join(unknown)}; another version wrote it: use that one (config.json names its "
+            "commit)"
         )
     arguments = {}
     for name, value in values.items():

@@ -33,6 +33,7 @@ from amago.nets.memory.feedforward import FeedforwardMemory
 from amago.nets.memory.gru import GRUMemory
 from amago.nets.memory.transformer import TransformerMemory
 from amago.nets.sequences import Sequences
+from amago.nets.settings import MEMORIES as REGISTRY
 from amago.replay.collate import collate
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
@@ -551,3 +552,8 @@ def test_other_memories_are_as_wide_and_deep_as_the_transformer_they_replace(nam
     else:
         assert isinstance(memory, FeedforwardMemory) and len(memory.blocks) == 3
         assert memory.blocks[0][0].weight.shape == (4 * 256, 256)
+
+
+def test_every_memory_of_the_registry_goes_through_these_tests():
+    tested = {settings.get("memory", "transformer") for settings in MEMORIES.values()}
+    assert tested == set(REGISTRY)

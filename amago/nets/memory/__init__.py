@@ -1,6 +1,8 @@
 """Memories behind one interface.
 
-A memory is a file here and an entry in `amago.nets.settings.MEMORIES`.
+A memory is a file here and an entry in `amago.nets.settings.MEMORIES`. One with settings of
+its own also has a dataclass in that module and a field of `Config`; a width among them belongs
+into `amago.presets.sizes`, too.
 """
 
 from __future__ import annotations
