@@ -26,6 +26,36 @@ class Preset:
 SMALL = override(Config(), {**SIZES["small"].settings(), "transformer.dropout": 0.0})
 """Networks that learn in minutes on one CPU thread."""
 
+RECIPE = override(
+    SMALL,
+    {
+        "env.num_lanes": 96,
+        "exploration.anneal_fraction": 0.6,
+        "replay.capacity": 5_000,
+        "replay.batch_rows": 2_400,
+        "transformer.num_heads": 2,
+        "transformer.position": "rope",
+        "transformer.previous_row": True,
+        "heads.num_critics": 2,
+        "heads.popart_rate": 0.005,
+        "heads.probability_floor": 0.0,
+        "agent.discounts": "horizon",
+        "agent.acting_discount": None,
+        "agent.target_tau": 0.01,
+        "optim.learning_rate": 1e-3,
+        "optim.final_fraction": 0.05,
+        "optim.grad_clip": 10.0,
+        "run.epochs": 60,
+        "run.updates_per_epoch": 50,
+        "run.eval_interval": 5,
+    },
+)
+"""One set of learning settings for every domain: the search for it goes on (docs/notebook).
+
+Two heads of 32 and relative positions, rows as whole transitions, about 2,400 of them an update;
+discounts from two steps to half the horizon; a learning rate that falls to a twentieth.
+"""
+
 MANY_TRIES = override(
     SMALL,
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amago.envs.domain import Domain
-from amago.presets.base import SMALL, Preset
+from amago.presets.base import RECIPE, SMALL, Preset
 
 # One-step targets reach about target_tau × updates steps back, too few for episodes of hundreds
 # of steps within minutes: five steps at a time do. Actions differ little in their long-run
@@ -30,4 +30,13 @@ _GYM = {
     "run.eval_episodes": 32,
 }
 
-DOMAIN = Domain({"gym": Preset("Any Gymnasium environment: --env.id CartPole-v1", SMALL, _GYM)})
+DOMAIN = Domain(
+    {
+        "gym": Preset("Any Gymnasium environment: --env.id CartPole-v1", SMALL, _GYM),
+        "recipe": Preset(
+            "One set of learning settings for any environment, still in search: --env.id NAME",
+            RECIPE,
+            {"env.id": "amago/DarkKeyToDoor-v0"},
+        ),
+    }
+)
