@@ -255,10 +255,13 @@ def test_sweep_takes_every_set_flag_not_only_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[Any] = []
-    monkeypatch.setattr(
-        "amago.sweep.sweep.run_jobs", lambda jobs, *_: planned.extend(jobs) or 1 / 0
-    )
-    with pytest.raises(ZeroDivisionError):
+
+    def stop(jobs: Any, *_: Any) -> None:
+        planned.extend(jobs)
+        raise ValueError("that is enough")
+
+    monkeypatch.setattr("amago.sweep.sweep.run_jobs", stop)
+    with pytest.raises(SystemExit):
         main(["sweep", "wind", "--set", "memory=gru", "--set", "run.epochs=2",
               "--root", str(tmp_path)])  # fmt: skip
     assert planned[0].overrides == {"memory": "gru", "run.epochs": "2"}
