@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from amago.checks import printable
@@ -58,14 +60,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if verb is None:
         fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")
     assert verb is not None
+    with _warnings_on_stderr():
+        try:
+            sys.exit(verb[0](arguments[1:]))
+        except KeyboardInterrupt:
+            sys.exit(130)
+        except Exception as error:
+            if debug:
+                raise
+            fail(explain(error))
+
+
+@contextlib.contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """Show what amago logs, such as where a stopped run can go on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("amago: %(message)s"))
+    logger = logging.getLogger("amago")
+    logger.addHandler(handler)
     try:
-        sys.exit(verb[0](arguments[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:
-        if debug:
-            raise
-        fail(explain(error))
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _add_working_folder() -> None:
