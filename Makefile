@@ -4,7 +4,9 @@ BIN := .venv/bin
 # Nothing of the user's own packages may leak into the environment.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: train bench results test test-slow check format lint types contracts install clean
+KILLS ?= 150
+
+.PHONY: train bench results torture test test-slow check format lint types contracts install clean
 
 install: .venv/.installed
 
@@ -26,6 +28,10 @@ bench: install
 # Pages, tables and pictures of results/ from its data.
 results: install
 	$(BIN)/python -m amago.report.claims results
+
+# About 20 minutes: kills and damages runs at random; writes the table of docs/reliability.md.
+torture: install
+	cd tests && ../$(BIN)/python torture.py --kills $(KILLS) --write ../docs/reliability.md
 
 test: check
 

@@ -21,6 +21,7 @@ from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
+from amago.cli.verify import VerifyOptions, verify
 from amago.cli.watch import WatchOptions, watch
 from amago.cli.zoo import ZooOptions, zoo
 from amago.envs.catalogue import PRESETS
@@ -34,6 +35,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "zoo": (zoo, ZooOptions),
     "pack": (pack, PackOptions),
     "check-env": (check_env, CheckEnvOptions),
+    "verify": (verify, VerifyOptions),
     "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),

@@ -1,0 +1,162 @@
+"""Whether a run folder is sound: every file of it is read, and what must agree is compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from amago.agent.agent import Agent
+from amago.config import Config, from_dict
+from amago.envs.registry import make_vector
+from amago.replay.codec import DamagedRecordError
+from amago.replay.rarity import combine, count
+from amago.replay.reader import TrajectoryReader
+from amago.training import checkpoint, kept
+from amago.training.header import read_header
+from amago.training.trust import check_env
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    detail: str
+    sound: bool
+
+    def __str__(self) -> str:
+        return f"{'ok     ' if self.sound else 'PROBLEM'}  {self.what}: {self.detail}"
+
+
+def verify(folder: Path, *, trust: bool = False) -> list[Finding]:
+    """Everything that can be checked without training; nothing is changed."""
+    header = read_header(folder)
+    findings = [_looked("settings", lambda: _settings(header))]
+    config = from_dict(header["config"]) if findings[0].sound else None
+    findings += list(_checkpoints(folder / "checkpoints"))
+    latest = kept.find(folder / "checkpoints")
+    state = _state(latest)
+    if config is not None and latest is not None:
+        made = latest
+        findings.append(
+            _looked("weights", lambda: _weights(folder, config, made, header, trust=trust))
+        )
+    findings.append(_looked("metrics", lambda: _metrics(folder / "metrics.jsonl", state)))
+    findings.append(_looked("timing", lambda: _timing(folder / "timing.jsonl", state)))
+    if (folder / "replay").exists():
+        findings.append(_looked("replay", lambda: _replay(folder / "replay", state)))
+    if (folder / "result.json").exists():
+        findings.append(_looked("result", lambda: _result(folder, state)))
+    return findings
+
+
+def _looked(what: str, look: Callable[[], str]) -> Finding:
+    """What a look at something found; what it raises is the problem."""
+    try:
+        return Finding(what, look(), True)
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
+        return Finding(what, str(error), False)
+
+
+def _settings(header: dict[str, Any]) -> str:
+    from_dict(header["config"])
+    return f"preset {header.get('preset') or 'none'}, seed {header['seed']}"
+
+
+def _checkpoints(folder: Path) -> Iterator[Finding]:
+    for name in ("latest", "best"):
+        if (folder / f"{name}.json").exists():
+            found = kept.find(folder, name)
+            fits = found is not None and json.loads((folder / f"{name}.json").read_text()) == {
+                "checkpoint": found.name
+            }
+            yield Finding(f"{name}.json", str(found) if fits else "names no checkpoint", fits)
+        elif name == "latest" and kept.kept(folder):
+            yield Finding("latest.json", "is missing; the newest checkpoint is used", False)
+    for path in kept.kept(folder):
+        reason = checkpoint.problem(path)
+        yield Finding(f"checkpoint {int(path.name)}", reason or "as it was written", reason is None)
+
+
+def _state(latest: Path | None) -> dict[str, Any]:
+    try:
+        return {} if latest is None else checkpoint.read_state(latest)
+    except ValueError:
+        return {}  # already a finding of its checkpoint
+
+
+def _weights(
+    folder: Path, config: Config, latest: Path, header: dict[str, Any], *, trust: bool
+) -> str:
+    if header.get("custom"):
+        return "not compared with the settings: the run has classes of its own"
+    check_env(folder, config, trust=trust)
+    env = make_vector(config.env, seed=0, num_lanes=max(1, len(config.env.ids)))
+    env.close()
+    with torch.device("meta"):
+        agent = Agent(env.spec, config)
+    checkpoint.check_shapes(latest, agent)
+    return f"{sum(p.numel() for p in agent.parameters()):,} parameters, as the settings say"
+
+
+def _metrics(path: Path, state: dict[str, Any]) -> str:
+    rows = _rows(path, state, 0)
+    known = next((row for row in rows if row["epoch"] == state.get("epoch")), None)
+    for name in ("env_steps", "updates"):
+        if known is not None and known[name] != state[name]:
+            raise ValueError(f"{name} is {known[name]} here and {state[name]} in the checkpoint")
+    return f"{len(rows)} epochs"
+
+
+def _timing(path: Path, state: dict[str, Any]) -> str:
+    return f"{len(_rows(path, state, 1))} epochs"
+
+
+def _rows(path: Path, state: dict[str, Any], which: int) -> list[dict[str, Any]]:
+    """The rows of a file, one for each epoch, at least as long as the checkpoint remembers."""
+    data = path.read_bytes()
+    if state and len(data) < state["offsets"][which]:
+        raise ValueError(f"{path} is shorter than at the checkpoint: rows are lost")
+    try:
+        rows = [json.loads(line) for line in data.splitlines()]
+        epochs = [row["epoch"] for row in rows]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} has rows that cannot be read ({error})") from error
+    if epochs != list(range(1, len(rows) + 1)):
+        raise ValueError(f"{path} does not have one row for each epoch")
+    return rows
+
+
+def _replay(path: Path, state: dict[str, Any]) -> str:
+    """Every record read, every count made again."""
+    with TrajectoryReader(path) as store:
+        low, high = state.get("window", (0, 0))
+        missing = [i for i in range(low, high) if i not in store.lengths]
+        if missing:
+            raise ValueError(f"{len(missing)} trajectories of the checkpoint's window are missing")
+        counts = []
+        for trajectory_id in store.ids.tolist():
+            try:
+                trajectory = store.read(trajectory_id)
+            except DamagedRecordError:
+                continue
+            if store.goals is not None:
+                counts.append(count(trajectory))
+        if store.damaged:
+            raise ValueError(f"{len(store.damaged)} of {len(store)} trajectories are damaged")
+        if counts and store.goal_counts().num_steps != combine(counts).num_steps:
+            raise ValueError("the stored counts of goals are not those of the trajectories")
+        return f"{len(store)} trajectories, {store.num_steps} steps"
+
+
+def _result(folder: Path, state: dict[str, Any]) -> str:
+    result = json.loads((folder / "result.json").read_text())
+    for name in ("env_steps", "updates"):
+        if state and result[name] != state[name]:
+            raise ValueError(f"{name} is {result[name]}, in the checkpoint {state[name]}")
+    return f"return {result['return_mean']:.4g}"

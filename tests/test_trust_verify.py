@@ -1,0 +1,97 @@
+"""`amago verify` finds what is wrong with a run, changes nothing, and its exit code says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lmdb
+import pytest
+from test_run_helpers import command, tiny
+from test_trust_checkpoints import flip, listing
+from test_trust_records import flipped, rewrite
+
+from amago import api
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    drawn, api.plot_run = api.plot_run, lambda *_, **__: None  # type: ignore[assignment]
+    config = tiny("maze-runner", {"run.epochs": 2, "run.save_interval": 1, "run.keep_interval": 1})
+    api.train(config, 0, folder, preset="maze-runner")
+    api.plot_run = drawn
+    return folder
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def test_a_sound_run_is_sound_and_stays_as_it_is(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = listing(run)
+    code, out, err = command(capsys, "verify", run)
+    assert code == 0 and f"{run}: sound" in out and "PROBLEM" not in out, out + err
+    assert "2 epochs" in out and "parameters, as the settings say" in out
+    assert listing(run) == before
+
+
+def _other_widths(run: Path) -> None:
+    header = json.loads((run / "config.json").read_text())
+    header["config"]["encoder"]["hidden"] = [17]
+    (run / "config.json").write_text(json.dumps(header))
+
+
+def _other_counters(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rows[-1]["env_steps"] += 1
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (run / "metrics.jsonl").write_text(text)
+
+
+def _no_goals(run: Path) -> None:
+    with lmdb.open(str(run / "replay"), max_dbs=8) as env, env.begin(write=True) as txn:
+        meta = env.open_db(b"meta", txn=txn)
+        other = bytearray(txn.get(b"goals", db=meta))
+        other[0] ^= 1
+        txn.put(b"goals", bytes(other), db=meta)
+
+
+PROBLEMS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "weights": (lambda r: flip(r / "checkpoints/000001/model.safetensors"), "checksum differs"),
+    "a lost optimiser": (
+        lambda r: (r / "checkpoints/000002/optimizer.safetensors").unlink(), "is missing",
+    ),
+    "a lost pointer": (lambda r: (r / "checkpoints/latest.json").unlink(), "latest.json"),
+    "a wrong pointer": (
+        lambda r: (r / "checkpoints/best.json").write_text('{"checkpoint": "000099"}'), "best.json",
+    ),
+    "a record": (lambda r: rewrite(r / "replay", 1, flipped), "1 of 6 trajectories are damaged"),
+    "the store": (lambda r: os.truncate(r / "replay/data.mdb", 9000), "cut short"),
+    "goals": (_no_goals, "counts of goals"),
+    "lost rows": (lambda r: (r / "metrics.jsonl").write_text(""), "rows are lost"),
+    "counters": (_other_counters, "env_steps"),
+    "settings": (_other_widths, "does not fit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_what_is_wrong_with_a_run_is_found(
+    kind: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, expected = PROBLEMS[kind]
+    damage(run)
+    code, out, _ = command(capsys, "verify", run)
+    problems = [line for line in out.splitlines() if line.startswith("PROBLEM")]
+    assert code == 1 and any(expected in line for line in problems), out
+
+
+def test_what_is_not_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = command(capsys, "verify", tmp_path)
+    assert code == 2 and "not a run" in err
