@@ -10,9 +10,10 @@ import pytest
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 from test_play_session import ROOM, untrained
+from test_run_helpers import command
 
 from amago.play import messages
-from amago.play.server import FULL, IDLE, MISTAKES, STATIC, Limits, make_app
+from amago.play.server import FULL, IDLE, MISTAKES, STATIC, Limits, listen, make_app
 from amago.play.shelf import Shelf
 
 HOME = "http://127.0.0.1:8000"
@@ -240,3 +241,12 @@ def test_who_sends_nothing_but_nonsense_is_sent_away(shelf: Shelf) -> None:
         with pytest.raises(WebSocketDisconnect) as closed:
             socket.receive_text()
         assert closed.value.code == MISTAKES
+
+
+def test_a_port_in_use_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = command(capsys, "play", "--port", port)
+    assert code == 2 and f"cannot listen on 127.0.0.1 port {port}" in err
+    code, _, err = command(capsys, "play", "--port", 99_999)
+    assert code == 2 and "choose another --port" in err

@@ -18,7 +18,7 @@ class PlayOptions:
     agents: tyro.conf.Positional[tuple[str, ...]] = ()
     """Runs and packed agents to offer besides those of the zoo; the first one is shown first."""
     port: int = 8000
-    """Where the page is served."""
+    """Where the page is served; 0 takes any free port."""
     host: str = "127.0.0.1"
     """Which address to listen on; the default is reachable from this machine alone."""
 
@@ -31,14 +31,17 @@ def play(arguments: Sequence[str]) -> int:
             f"amago play needs {', '.join(missing)}: pip install 'amago[play]', or in a checkout "
             "of amago pip install -c constraints.txt -e '.[play]'"
         )
-    from amago.play.server import serve
+    from amago.play.server import listen, serve
     from amago.play.shelf import Shelf
     from amago.training.process import prepare_process
 
     prepare_process(1)
     shelf = Shelf(options.agents)
-    print(f"amago play: http://{options.host}:{options.port}/  (Ctrl-C ends it)", flush=True)
-    serve(shelf, options.host, options.port)
+    with listen(options.host, options.port) as listening:
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        port = listening.getsockname()[1]
+        print(f"amago play: http://{host}:{port}/  (Ctrl-C ends it)", flush=True)
+        serve(shelf, options.host, listening)
     return 0
 
 

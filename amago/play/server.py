@@ -1,4 +1,4 @@
-"""The playground's web server: three files, a list of agents, and a websocket per visitor.
+"""The playground's web server: a few files, a list of agents, and a websocket per visitor.
 
 Requests are answered in order, each with one reply. All agents act in one thread, which is not
 the thread that talks to browsers. No name from a browser ever becomes a path.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -64,47 +65,47 @@ class Playground:
     async def agents(self, _: Request) -> Response:
         return JSONResponse(self.shelf.describe())
 
-    async def session(self, socket: WebSocket) -> None:
+    async def session(self, websocket: WebSocket) -> None:
         """A visitor from the first message to the last."""
-        await socket.accept()
+        await websocket.accept()
         if self.visitors >= self.limits.sessions:
-            await socket.close(FULL, f"all {self.limits.sessions} sessions are in use")
+            await websocket.close(FULL, f"all {self.limits.sessions} sessions are in use")
             return
         self.visitors += 1
         visitor = Visitor(self.shelf)
         try:
-            await self._converse(socket, visitor)
+            await self._converse(websocket, visitor)
         except WebSocketDisconnect:
             pass
         finally:
             self.visitors -= 1
             await self.call(visitor.close)
 
-    async def _converse(self, socket: WebSocket, visitor: Visitor) -> None:
+    async def _converse(self, websocket: WebSocket, visitor: Visitor) -> None:
         mistakes = 0
         while mistakes < self.limits.mistakes:
             try:
                 async with asyncio.timeout(self.limits.idle_seconds):
-                    text = await _receive(socket)
+                    text = await _receive(websocket)
             except TimeoutError:
-                await socket.close(IDLE, "nothing was asked for a while")
+                await websocket.close(IDLE, "nothing was asked for a while")
                 return
             try:
                 request = messages.read(text)
             except ValueError as error:
                 mistakes += 1
-                await socket.send_text(json.dumps({"type": "refused", "message": str(error)}))
+                await websocket.send_text(json.dumps({"type": "refused", "message": str(error)}))
                 continue
             reply: Reply = await self.call(_answer, visitor, request)
-            await socket.send_text(json.dumps(reply, separators=(",", ":")))
-        await socket.close(MISTAKES, "too many messages that are not understood")
+            await websocket.send_text(json.dumps(reply, separators=(",", ":")))
+        await websocket.close(MISTAKES, "too many messages that are not understood")
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
 
 
-async def _receive(socket: WebSocket) -> str:
-    message = await socket.receive()
+async def _receive(websocket: WebSocket) -> str:
+    message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     return message.get("text") or ""
@@ -138,16 +139,27 @@ def _static(name: str, media_type: str) -> Callable[[Request], Response]:
     return lambda _: Response(content, media_type=media_type)
 
 
-def serve(shelf: Shelf, host: str, port: int) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 is any free one."""
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"cannot listen on {host} port {port} ({error}); choose another --port or --host"
+        ) from error
+
+
+def serve(shelf: Shelf, host: str, listening: socket.socket) -> None:
     """Serve until interrupted."""
     import uvicorn
 
-    uvicorn.run(
+    config = uvicorn.Config(
         make_app(shelf, host),
-        host=host,
-        port=port,
         log_level="warning",
         ws_max_size=messages.MAX_BYTES,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=2,
     )
+    uvicorn.Server(config).run([listening])

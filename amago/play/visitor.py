@@ -90,7 +90,7 @@ class Visitor:
             "dark": session.dark,
             "can_be_dark": world.can_be_dark,
             "asked_for": session.instruction,
-            "goals": None if goals is None else _goal_help(goals),
+            "goals": None if goals is None else _goal_help(goals, session),
             "oracle": None if session.best is None else _sums(session.best),
             "random": session.random,
             "returns": {k: v for k, v in self._returns.items() if k != session.player},
@@ -157,12 +157,15 @@ def _row(session: Session, row: Row) -> Reply:
     }
 
 
-def _goal_help(goals: GoalSpec) -> str:
+def _goal_help(goals: GoalSpec, session: Session) -> str:
+    """How many goals may be asked for, what one looks like, and which words or numbers it has."""
+    example = session.world.asked(session.rollout.row)[0][0]
+    text = f"1 to {goals.max_goals} goals such as {example!r}, separated by commas; "
     if goals.kind == "token":
         words = [word for word in goals.vocabulary if word and not word.isdecimal()]
-        return f"1 to {goals.max_goals} goals, separated by commas; words: {', '.join(words)}"
+        return text + f"words: {', '.join(words)}"
     low, high = (", ".join(f"{x:g}" for x in bound) for bound in (goals.low, goals.high))
-    return f"1 to {goals.max_goals} goals, separated by commas; numbers from {low} to {high}"
+    return text + f"numbers from {low} to {high}"
 
 
 def _place(session: Session) -> tuple[str, int, str]:

@@ -12,6 +12,8 @@ const EXPERIMENTS = {
   transplant: () => "it was given another lane's memory",
 };
 
+const short = (value) => value.toFixed(2).replace(/^-(0\.00)$/, "$1");
+
 function element(tag, text = "", className = "") {
   const made = document.createElement(tag);
   made.textContent = text;
@@ -147,9 +149,9 @@ function fillBars(box, values, limit, chosen, text) {
 function showPolicy({probabilities, mean, deviation, chosen, ended}) {
   const bars = $("probabilities");
   if (probabilities) {
-    fillBars(bars, probabilities, 1, chosen, (value) => value.toFixed(2));
+    fillBars(bars, probabilities, 1, chosen, short);
   } else if (mean) {
-    fillBars(bars, mean, 1, -1, (value, n) => `${value.toFixed(2)} ±${deviation[n].toFixed(2)}`);
+    fillBars(bars, mean, 1, -1, (value, n) => `${short(value)} ±${short(deviation[n])}`);
   }
   bars.hidden = !ended && !probabilities && !mean;
   $("no-policy").hidden = !bars.hidden;
@@ -161,7 +163,7 @@ function showValues(visit) {
   if (!state.values) return;
   visit.largestQ = Math.max(visit.largestQ, ...state.values.map(Math.abs), 1e-6);
   const acting = place.discounts.indexOf(place.acting_discount);
-  fillBars($("q"), state.values, visit.largestQ, acting, (value) => value.toFixed(2));
+  fillBars($("q"), state.values, visit.largestQ, acting, short);
 }
 
 export function showCurve({place, state, history}) {
