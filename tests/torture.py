@@ -26,6 +26,7 @@ from test_run_helpers import die, differing, no_plots, tiny
 from amago import api
 from amago.cli import main as amago_main
 from amago.config import Config
+from amago.replay.reader import TrajectoryReader
 from amago.training.start import create
 
 _LONG: dict[str, Any] = {
@@ -145,13 +146,20 @@ def _kill_until_complete(
 
 def _go_on(kind: str, run: Path) -> None:
     no_plots()
-    is_import = kind == "imported data" and not (run / "metrics.jsonl").exists()
-    if (run / "config.json").exists() and not is_import:
+    if (run / "config.json").exists() and (kind != "imported data" or _has_data(run)):
         api.resume(run)
         return
-    if is_import:
-        shutil.rmtree(run, ignore_errors=True)  # the import is all or none: begin it again
+    shutil.rmtree(run, ignore_errors=True)  # an import is all or none: begin it again
     _begin(kind, run)
+
+
+def _has_data(run: Path) -> bool:
+    """Whether an import came to its end before the run was killed."""
+    try:
+        with TrajectoryReader(run / "replay") as store:
+            return bool(store.num_protected)
+    except ValueError:  # killed before the store was made
+        return False
 
 
 def _die_at_file(kind: str, run: Path, operation: str, left: int) -> None:
@@ -237,12 +245,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=150)
     parser.add_argument("--damages", type=int, default=70)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--write", type=Path, help="the page whose table is written anew")
     options = parser.parse_args()
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="amago-torture-"))
     tallies = campaign(
-        list(KINDS), options.kills, options.damages, options.seed, folder,
+        options.kinds, options.kills, options.damages, options.seed, folder,
         lambda text: print(text, flush=True),
     )  # fmt: skip
     failures = [failure for tally in tallies.values() for failure in tally.failures]
