@@ -1,0 +1,150 @@
+"""How many updates until the memory finds a lookup, without the noise of RL.
+
+    python benchmarks/lookup.py --task cards --feedback reward --batch 128 --seeds 0 1 2
+
+`places`: N places with random contents are shown once each, then asked for in another order.
+`cards`: cards with faces are turned at random; where a face was seen before, which other place has
+it? `label` teaches the right place, `reward` whether one random place was right, as a critic is
+taught. Ends when 90% of the answers are right on a batch of its own, or after `--updates`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from amago.config import literal
+from amago.nets.layers import mlp, power_iterate
+from amago.nets.memory.transformer import TransformerMemory
+from amago.nets.sequences import Sequences
+from amago.nets.settings import TransformerSettings
+
+SMALL = TransformerSettings(model_dim=64, num_heads=2, num_layers=2, dropout=0.0)
+CONTENTS = 4
+"""What a place may hold, in the task `places`."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Rows [B, T, F], the right answers [B, T], and where there is one."""
+
+    rows: Tensor
+    answers: Tensor
+    asked: Tensor
+
+
+def places(batch: int, size: int, length: int) -> Questions:
+    """Every place with its content, then every place without."""
+    order = torch.rand(2, batch, size).argsort(-1)
+    contents = torch.randint(CONTENTS, (batch, size))
+    where = torch.cat((order[0], order[1]), 1)
+    what = contents.gather(1, where)
+    shown = F.one_hot(what, CONTENTS).float()
+    shown[:, size:] = 0.0
+    asked = (torch.arange(2 * size) >= size).expand(batch, -1)
+    return Questions(torch.cat((F.one_hot(where, size).float(), shown), -1), what, asked)
+
+
+def cards(batch: int, size: int, length: int) -> Questions:
+    """Cards turned at random; asked where the other card of the face lies, once it was seen."""
+    faces = (torch.arange(size) // 2)[torch.rand(batch, size).argsort(-1)]
+    where = torch.randint(size, (batch, length))
+    what = faces.gather(1, where)
+    same = faces[:, None, :] == what[:, :, None]
+    other = (same & ~F.one_hot(where, size).bool()).float().argmax(-1)
+    seen = F.one_hot(where, size).cumsum(1) > 0
+    asked = seen.gather(-1, other[..., None])[..., 0]
+    rows = torch.cat((F.one_hot(where, size), F.one_hot(what, size // 2)), -1).float()
+    return Questions(rows, other, asked)
+
+
+TASKS = {"places": places, "cards": cards}
+
+
+class Reader(nn.Module):
+    """A row encoder, the memory and a head, as the agent has them."""
+
+    def __init__(self, width: int, outputs: int, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(mlp((width, 64, 64)), nn.LayerNorm(64))
+        self.memory = TransformerMemory(64, settings, context_length=1000, horizon=1000)
+        self.head = mlp((settings.model_dim, 128, 128, outputs))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        batch, length = rows.shape[:2]
+        encoded, time = self.encoder(rows).flatten(0, 1), torch.arange(length).repeat(batch)
+        states = self.memory(encoded, time, Sequences([length] * batch))
+        answers: Tensor = self.head(states).unflatten(0, (batch, length))
+        return answers
+
+
+def loss_of(output: Tensor, questions: Questions, feedback: str) -> Tensor:
+    if feedback == "label":
+        return F.cross_entropy(output[questions.asked], questions.answers[questions.asked])
+    tried = torch.randint(output.shape[-1], questions.answers.shape)
+    value = output.gather(-1, tried[..., None])[..., 0]
+    right = (tried == questions.answers) & questions.asked
+    spread = right.float().std()
+    return ((value - (right.float() - right.float().mean()) / spread) ** 2).mean()
+
+
+def updates_until_found(options: argparse.Namespace, seed: int) -> tuple[int | None, float, float]:
+    """Updates until 90% are right, the last share of right answers, seconds per update."""
+    torch.manual_seed(seed)
+    settings = replace(SMALL, **{k: literal(v) for k, v in (p.split("=") for p in options.set)})
+    make = TASKS[options.task]
+    first = make(2, options.size, options.length)
+    outputs = CONTENTS if options.task == "places" else options.size
+    reader = Reader(first.rows.shape[-1], outputs, settings)
+    optimizer = torch.optim.AdamW(
+        reader.parameters(), lr=options.learning_rate, betas=(0.9, options.beta2)
+    )
+    begin, right = time.perf_counter(), 0.0
+    for update in range(1, options.updates + 1):
+        rate = options.learning_rate * min(1.0, update / 500 if options.warmup else 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        questions = make(options.batch, options.size, options.length)
+        power_iterate(reader)
+        loss = loss_of(reader(questions.rows), questions, options.feedback)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+        optimizer.step()
+        if update % 50 == 0:
+            with torch.no_grad():
+                test = make(128, options.size, options.length)
+                hits = reader(test.rows).argmax(-1) == test.answers
+                right = float(hits[test.asked].float().mean())
+            if right >= 0.9:
+                return update, right, (time.perf_counter() - begin) / update
+    return None, right, (time.perf_counter() - begin) / options.updates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", default="places", choices=tuple(TASKS))
+    parser.add_argument("--feedback", default="label", choices=("label", "reward"))
+    parser.add_argument("--size", type=int, default=12, help="places, or cards")
+    parser.add_argument("--length", type=int, default=24, help="rows of a card game")
+    parser.add_argument("--batch", type=int, default=24, help="sequences per update")
+    parser.add_argument("--updates", type=int, default=1500)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--beta2", type=float, default=0.999)
+    parser.add_argument("--warmup", action="store_true", help="over 500 updates")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--set", nargs="*", default=[], help="position=rope num_heads=4 …")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for seed in options.seeds:
+        found, right, seconds = updates_until_found(options, seed)
+        print(f"seed {seed}: {found or 'not found'}, {right:.2f} right, {seconds * 1e3:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
