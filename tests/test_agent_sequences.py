@@ -16,9 +16,13 @@ from test_agent_helpers import (
     random_batch,
     sequences,
     snapshot,
+    tiny_config,
     tiny_learner,
     tiny_spec,
 )
+
+from amago.agent.agent import Agent
+from amago.config import override
 
 LENGTHS, STARTS = [7, 2, 5, 4], [0, 3, 9, 1]
 HEADS = ("critics", "target_critics")
@@ -253,3 +257,16 @@ def test_a_terminal_flag_on_the_first_row_of_a_window_changes_nothing():
     terminal[0] = True
     want = targets_of(learner, batch)
     assert torch.equal(targets_of(learner, replace(batch, terminal=terminal)), want)
+
+
+@pytest.mark.parametrize("critic", ["scalar", "two_hot", "hl_gauss"])
+@pytest.mark.parametrize(("kind", "mask"), KINDS)
+def test_an_agent_has_shapes_without_memory(kind, mask, critic):
+    """Packed agents are checked against these before anything is allocated."""
+    config = override(tiny_config(), {"heads.critic": critic})
+    with torch.device("meta"):
+        empty = Agent(tiny_spec(kind, mask=mask), config)
+    full = Agent(tiny_spec(kind, mask=mask), config)
+    assert all(tensor.is_meta for tensor in empty.parameters())
+    shapes = {name: tensor.shape for name, tensor in full.state_dict().items()}
+    assert shapes == {name: tensor.shape for name, tensor in empty.state_dict().items()}

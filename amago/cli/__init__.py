@@ -77,7 +77,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _warnings_on_stderr() -> Iterator[None]:
     """Show what amago logs, such as where a stopped run can go on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("amago: %(message)s"))
     logger = logging.getLogger("amago")
     logger.addHandler(handler)
     try:

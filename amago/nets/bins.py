@@ -48,12 +48,16 @@ class ReturnBins(nn.Module):
     ) -> None:
         super().__init__()
         self.kind, self.count = kind, count
-        low, high = symlog(torch.tensor(limits, dtype=torch.float64)).tolist()
-        centres = torch.linspace(low, high, count, dtype=torch.float64)
-        self.width = (high - low) / (count - 1)
+        with torch.device("cpu"):  # numbers, also where an agent is built for its shapes alone
+            self._fill(*limits)
+
+    def _fill(self, least: float, greatest: float) -> None:
+        low, high = symlog(torch.tensor((least, greatest), dtype=torch.float64)).tolist()
+        centres = torch.linspace(low, high, self.count, dtype=torch.float64)
+        self.width = (high - low) / (self.count - 1)
         self.register_buffer("centres", centres, persistent=False)
         self.register_buffer("values", symexp(centres), persistent=False)
-        if kind == "hl_gauss":
+        if self.kind == "hl_gauss":
             # A smoothed target spreads over bins whose returns grow exponentially: read with
             # the centres themselves it would come out too large, and bootstrapping would
             # compound that. These values make every centre come out as it went in.
