@@ -123,13 +123,14 @@ class PackageDelivery(GoalTask):
 # outweighs the other losses, and memory of both is learned within thousands of updates. Cloning
 # weighs as much as the policy gradient: the policy then takes longer to settle on one of the four
 # drops, right or wrong. With more noise most rollouts would be sent back before they see a fork
-# twice.
+# twice. A wrong turn shows the start of the road: where it was taken is in the row before.
 _CPU = {
     "env.id": "amago/PackageDelivery-v0",
     "exploration.start": (0.5, 0.05),
     "exploration.end": (0.3, 0.01),
     "exploration.anneal_fraction": 0.7,
     "replay.capacity": 4_000,
+    "transformer.previous_row": True,
     "agent.discounts": (0.5, 0.8, 0.9),
     "agent.acting_discount": 0.95,
     "terms.cloning.weight": 1.0,
