@@ -192,17 +192,7 @@ def _build(
     planned_updates = config.run.epochs * config.run.updates_per_epoch
     learner = Learner(agent, config.agent, config.optim, planned_updates)
     steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or _DEFAULT_STEPS
-    epochs = max(config.run.epochs - config.rollout.offline_epochs, 0)
-    planned = int(config.exploration.anneal_fraction * epochs * steps_per_epoch)
-    exploration = Exploration(
-        config.exploration,
-        env.spec,
-        num_lanes=config.env.num_lanes,
-        horizons=env.horizons,
-        anneal_steps=config.exploration.anneal_steps or max(planned, 1),
-        rollout_steps=steps_per_epoch,
-        seed=derive(seed, "exploration"),
-    )
+    exploration = _exploration(config, env, seed, steps_per_epoch)
     if latest is not None:
         checkpoint.load_learner(latest, learner)
     elif config.run.start_from:
@@ -235,6 +225,21 @@ def _build(
     if state:
         _restore_counters(run, state)
     return run
+
+
+def _exploration(config: Config, env: VectorEnv, seed: int, steps_per_epoch: int) -> Exploration:
+    """Noise that is annealed over the steps that the run plans to collect."""
+    epochs = max(config.run.epochs - config.rollout.offline_epochs, 0)
+    planned = int(config.exploration.anneal_fraction * epochs * steps_per_epoch)
+    return Exploration(
+        config.exploration,
+        env.spec,
+        num_lanes=config.env.num_lanes,
+        horizons=env.horizons,
+        anneal_steps=config.exploration.anneal_steps or max(planned, 1),
+        rollout_steps=steps_per_epoch,
+        seed=derive(seed, "exploration"),
+    )
 
 
 def _open_store(
