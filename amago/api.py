@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -187,9 +188,11 @@ class _KeptOpen(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def new_run_dir(name: str, seed: int) -> Path:
-    """runs/<name>-<seed>-<time>."""
+    """runs/<name>-<seed>-<time>, with a number behind it if a run of the same second has it."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{name.replace('/', '-')}-seed{seed}-{stamp}"
+    first = Path("runs") / f"{name.replace('/', '-')}-seed{seed}-{stamp}"
+    others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+    return next(path for path in itertools.chain([first], others) if not path.exists())
 
 
 def _finish(run: Run, view: View | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import json
 import sys
+from datetime import datetime, tzinfo
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -213,3 +214,22 @@ def test_the_stages_of_the_long_corridor_begin_with_what_was_learned_and_go_on_w
     assert [config.env.ids[-1][-1] for config in configs] == ["4", "6", "8"]
     out = capsys.readouterr().out
     assert all(f"corridors up to {corridor}: " in out for corridor in stages), out
+
+
+def test_runs_that_start_in_the_same_second_get_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Noon:
+            return cls(2026, 1, 1, 12)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api, "datetime", Noon)
+    names = []
+    for _ in range(3):
+        folder = api.new_run_dir("a/b", seed=1)
+        folder.mkdir(parents=True)
+        names.append(folder.name)
+    stamp = "a-b-seed1-20260101-120000"
+    assert names == [stamp, f"{stamp}-2", f"{stamp}-3"]
