@@ -32,7 +32,7 @@ from amago.training import loop
 from amago.training.evaluation import final_test
 from amago.training.header import check_custom
 from amago.training.interrupt import saving, stoppable
-from amago.training.run import Custom, Run
+from amago.training.run import Custom, TrainingRun
 from amago.training.source import find_source
 from amago.training.start import create, restore
 from amago.training.trust import check_env as check_trusted
@@ -195,7 +195,7 @@ def new_run_dir(name: str, seed: int) -> Path:
     return next(path for path in itertools.chain([first], others) if not path.exists())
 
 
-def _finish(run: Run, view: View | None) -> dict[str, Any]:
+def _finish(run: TrainingRun, view: View | None) -> dict[str, Any]:
     view = view or Silent()
     with contextlib.closing(run), saving(run), contextlib.closing(view):
         view.begin(run.folder)

@@ -9,13 +9,13 @@ from test_run_helpers import tiny
 
 from amago.evaluation.play import make_lanes, make_policy, play
 from amago.training.evaluation import evaluate_run, evaluation_settings, final_test_settings
-from amago.training.run import Run
+from amago.training.run import TrainingRun
 from amago.training.start import create
 
 CONFIG = tiny("dark-key-to-door", {"env.eval_lanes": 3, "run.eval_episodes": 7})
 
 
-def _worlds(run: Run, epoch: int) -> list[int]:
+def _worlds(run: TrainingRun, epoch: int) -> list[int]:
     run.epoch = epoch
     return [record.world_seed for record in evaluate_run(run)]
 

@@ -15,7 +15,7 @@ from amago.training.files import read_json, write_json
 from amago.training.header import read_header
 
 if TYPE_CHECKING:
-    from amago.training.run import Run
+    from amago.training.run import TrainingRun
 
 
 def evaluation_settings(config: Config, seed: int, epoch: int = 0) -> PlaySettings:
@@ -40,7 +40,7 @@ def final_test_settings(config: Config, seed: int) -> PlaySettings:
     )
 
 
-def evaluate_run(run: Run) -> list[RolloutRecord]:
+def evaluate_run(run: TrainingRun) -> list[RolloutRecord]:
     """Play the agent as it is now, without exploration, in worlds that no other evaluation has.
 
     Worlds and noise are functions of seed and epoch: a resumed run plays what it would have.
@@ -55,7 +55,7 @@ def evaluate_run(run: Run) -> list[RolloutRecord]:
     )
 
 
-def final_test(run: Run) -> dict[str, Any]:
+def final_test(run: TrainingRun) -> dict[str, Any]:
     """Test the finished agent, write result.json and return it; a second call only reads it."""
     path = run.folder / "result.json"
     if path.exists():

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from amago.training.run import Run
+from amago.training.run import TrainingRun
 
 _LOG = logging.getLogger("amago")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,7 +51,7 @@ def stoppable() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def saving(run: Run) -> Iterator[None]:
+def saving(run: TrainingRun) -> Iterator[None]:
     """Whatever ends the run early: save its last complete epoch and say how to go on."""
     try:
         yield
@@ -60,7 +60,7 @@ def saving(run: Run) -> Iterator[None]:
         raise
 
 
-def _save(run: Run) -> str:
+def _save(run: TrainingRun) -> str:
     failure = ""
     try:
         epoch = run.save_complete()

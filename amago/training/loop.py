@@ -14,7 +14,7 @@ from amago.rollout.collect import collect
 from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
 from amago.seeding import derive, seed_torch
 from amago.training.evaluation import evaluate_run
-from amago.training.run import Run
+from amago.training.run import TrainingRun
 from amago.training.view import View
 
 _Item = TypeVar("_Item")
@@ -24,7 +24,7 @@ PREFETCH = 2
 """Batches prepared ahead of the learner."""
 
 
-def train(run: Run, view: View) -> None:
+def train(run: TrainingRun, view: View) -> None:
     """Play epochs until the planned number is complete; a checkpoint ends the last one."""
     settings = run.config.run
     while run.epoch < settings.epochs:
@@ -60,7 +60,7 @@ def train(run: Run, view: View) -> None:
             run.save(best=improved)
 
 
-def collect_epoch(run: Run) -> dict[str, Any]:
+def collect_epoch(run: TrainingRun) -> dict[str, Any]:
     """One epoch's rollouts, into the replay."""
     policy = AgentPolicy(
         run.agent, seed=derive(run.seed, "acting", run.epoch), greedy=run.config.agent.greedy
@@ -78,7 +78,7 @@ def collect_epoch(run: Run) -> dict[str, Any]:
     }
 
 
-def _check_data(run: Run) -> None:
+def _check_data(run: TrainingRun) -> None:
     """An offline epoch needs something to learn from."""
     if not len(run.store):
         raise ValueError(
@@ -88,7 +88,7 @@ def _check_data(run: Run) -> None:
         )
 
 
-def learn_epoch(run: Run, view: View, clock: Clock) -> dict[str, Any]:
+def learn_epoch(run: TrainingRun, view: View, clock: Clock) -> dict[str, Any]:
     """One epoch's gradient updates."""
     seed_torch(run.seed, "learning", run.epoch)
     start, count = run.learner.updates, run.config.run.updates_per_epoch
@@ -137,7 +137,7 @@ def _flatten(prefix: str, records: list[RolloutRecord]) -> dict[str, Any]:
     return {name: value for name, value in rows.items() if value is not None}
 
 
-def _rates(run: Run, clock: Clock) -> dict[str, float]:
+def _rates(run: TrainingRun, clock: Clock) -> dict[str, float]:
     offline = run.epoch <= run.config.rollout.offline_epochs
     steps = 0 if offline else run.steps_per_epoch * run.config.env.num_lanes
     updates = run.config.run.updates_per_epoch if run.learner.updates else 0

@@ -53,7 +53,7 @@ class Custom:
 
 
 @dataclass
-class Run:
+class TrainingRun:
     """Everything that one training process holds, and the counters of its progress."""
 
     folder: Path
@@ -155,7 +155,7 @@ def assemble(
     latest: Path | None,
     *,
     what_is_left: bool = False,
-) -> Run:
+) -> TrainingRun:
     """All parts of a run; what was opened is closed again when a later part fails.
 
     `what_is_left` accepts a replay that has turned over since the checkpoint.
@@ -174,7 +174,7 @@ def _build(
     latest: Path | None,
     what_is_left: bool,
     opened: contextlib.ExitStack,
-) -> Run:
+) -> TrainingRun:
     prepare_process(config.run.threads)
     state = {} if latest is None else checkpoint.read_state(latest)
 
@@ -218,7 +218,7 @@ def _build(
         wandb_project=config.run.wandb_project,
     )
     opened.callback(logger.close)
-    run = Run(
+    run = TrainingRun(
         folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
         steps_per_epoch, custom.make_env,
     )  # fmt: skip
@@ -286,7 +286,7 @@ def _relabels(config: Config, spec: EnvSpec) -> bool:
     return spec.goals is not None and (settings.relabel != "none" or not settings.multi_goal)
 
 
-def _restore_counters(run: Run, state: dict[str, Any]) -> None:
+def _restore_counters(run: TrainingRun, state: dict[str, Any]) -> None:
     run.epoch, run.env_steps, run.seconds = state["epoch"], state["env_steps"], state["seconds"]
     run.learner.updates, run.learner.skipped = state["updates"], state["skipped"]
     run.exploration.steps = state["exploration_steps"]

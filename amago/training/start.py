@@ -11,7 +11,7 @@ from amago.replay.guard import LOCK_NAME, WriterLock
 from amago.training import checkpoint, kept
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_epochs, write_header
-from amago.training.run import Custom, Run, assemble
+from amago.training.run import Custom, TrainingRun, assemble
 from amago.training.trust import check_env, without_services
 
 _LOG = logging.getLogger("amago")
@@ -21,7 +21,7 @@ _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
 
 def create(
     folder: Path, config: Config, seed: int, *, preset: str = "", custom: Custom | None = None
-) -> Run:
+) -> TrainingRun:
     """A new run in an empty folder."""
     custom = custom or Custom()
     if seed < 0:
@@ -49,7 +49,7 @@ def restore(
     epoch: int | None = None,
     epochs: int | None = None,
     trust: bool = False,
-) -> Run:
+) -> TrainingRun:
     """The run as its latest checkpoint left it, or from zero and imported data if there is none.
 
     `epoch` chooses an earlier checkpoint (0: the beginning), and what came after it goes.
