@@ -23,6 +23,7 @@ from amago.nets.settings import (
 )
 from amago.replay.settings import RelabelSettings, ReplaySettings
 from amago.rollout.settings import ExplorationSettings, RolloutSettings
+from amago.scale.settings import ScaleSettings
 from amago.training.settings import RunSettings
 
 
@@ -43,10 +44,16 @@ class Config:
     terms: TermSettings = field(default_factory=TermSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)
     run: RunSettings = field(default_factory=RunSettings)
+    scale: ScaleSettings = field(default_factory=ScaleSettings)
 
     def __post_init__(self) -> None:
         if self.memory not in MEMORIES:
             raise ValueError(f"--memory takes {', '.join(MEMORIES)}, got {self.memory!r}")
+        if self.scale.collectors > self.env.num_lanes:
+            raise ValueError(
+                f"--scale.collectors {self.scale.collectors} have {self.env.num_lanes} lanes to "
+                "share; raise --env.num-lanes, or ask for fewer collectors"
+            )
 
 
 def literal(text: str) -> Any:
