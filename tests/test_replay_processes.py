@@ -117,13 +117,13 @@ print(reads, flush=True)
 def test_readers_in_other_processes_see_whole_trajectories_while_the_map_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("amago.replay.reader._INITIAL_MAP_BYTES", 1 << 18)
+    monkeypatch.setattr("amago.replay.database._INITIAL_MAP_BYTES", 1 << 18)
     with TrajectoryStore(tmp_path, COUNTING_SPEC, 300) as store:
         store.append(episodes(0, 1))
         # These readers begin with a map that is smaller than what the writer will fill.
         code = READ_UNTIL.replace(
             "reader =",
-            "from amago.replay import reader as module\n"
+            "from amago.replay import database as module\n"
             "module._INITIAL_MAP_BYTES = 1 << 18\nreader =",
             1,
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_replay_helpers import COUNTING_SPEC, counting_trajectory, same
 
-from amago.replay import reader
+from amago.replay import database
 from amago.replay.store import TrajectoryStore
 from amago.types import ActionSpec, ObsSpec, Trajectory
 
@@ -209,7 +209,7 @@ def test_a_trajectory_of_another_environment_is_refused(
 
 
 def test_the_map_grows_when_it_is_full(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(reader, "_INITIAL_MAP_BYTES", 1 << 18)
+    monkeypatch.setattr(database, "_INITIAL_MAP_BYTES", 1 << 18)
     with open_store(tmp_path, capacity=1000) as store:
         for episode in range(0, 200, 20):
             store.append(episodes(episode, episode + 20, num_steps=300))

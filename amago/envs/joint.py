@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from amago.config import literal
+from amago.envs.joining import Joiner
 from amago.envs.lanes import checked_episodes, furthest, read_only
 from amago.envs.settings import EnvSettings
-from amago.envs.workers import concatenate
 from amago.types import Array, Curriculum, EnvSpec, Step, Timestep, VectorEnv
 
 _REWARD_SCALE = "reward_scale"
@@ -71,12 +71,12 @@ class JointVector:
 
     def __init__(self, parts: Sequence[VectorEnv], scales: Sequence[float], spec: EnvSpec) -> None:
         """`spec` is what `common_spec` says of all tasks, of which these may be a few."""
-        self._parts, self._scales, self.spec = list(parts), list(scales), spec
+        self._parts, self.spec = list(parts), spec
         self.num_lanes = sum(part.num_lanes for part in parts)
         self.tasks: tuple[str, ...] = sum((tuple(part.tasks) for part in parts), ())
         self.horizons: tuple[int | None, ...] = sum((tuple(part.horizons) for part in parts), ())
         self._starts = np.cumsum([0, *(part.num_lanes for part in parts)])
-        self._reports_success = False
+        self._joiner = Joiner(self._starts[:-1].tolist(), scales)
 
     @property
     def episodes(self) -> Array:
@@ -99,20 +99,13 @@ class JointVector:
             part.curriculum = curriculum
 
     def reset(self) -> Timestep:
-        return self._join([part.reset() for part in self._parts], self._scales)
+        return self._joiner.rows([part.reset() for part in self._parts])
 
     def step(self, action: Array, idle: Array | None = None) -> Step:
         idle = np.zeros(self.num_lanes, np.bool_) if idle is None else idle
         chunks = (self._chunks(values) for values in (np.asarray(action), idle))
         steps = [part.step(*chunk) for part, *chunk in zip(self._parts, *chunks, strict=True)]
-        rows = self._join([step.rows for step in steps], self._scales)
-        ended = [number for number, step in enumerate(steps) if step.final is not None]
-        if not ended:
-            return Step(rows)
-        finals = [final for step in steps if (final := step.final) is not None]
-        lanes = [self._starts[number] + steps[number].final_lanes for number in ended]
-        final = self._join(finals, [self._scales[number] for number in ended])
-        return Step(rows, final, np.concatenate(lanes))
+        return self._joiner.step(steps)
 
     def render(self) -> Array:
         return self._parts[0].render()
@@ -123,15 +116,6 @@ class JointVector:
 
     def _chunks(self, values: Array) -> list[Array]:
         return np.split(values, self._starts[1:-1])
-
-    def _join(self, parts: Sequence[Timestep], scales: Sequence[float]) -> Timestep:
-        scaled = [
-            replace(part, prev_reward=(part.prev_reward * scale).astype(np.float32))
-            for part, scale in zip(parts, scales, strict=True)
-        ]
-        rows = concatenate(scaled, self._reports_success)
-        self._reports_success = rows.success is not None
-        return rows
 
 
 def common_spec(specs: Sequence[EnvSpec]) -> EnvSpec:

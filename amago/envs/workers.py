@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import multiprocessing
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
-from amago import ragged
+from amago.envs.joining import Joiner
 from amago.envs.lanes import checked_episodes, furthest, read_only
 from amago.envs.worker_process import Factory, serve
 from amago.types import Array, Curriculum, Step, Timestep
@@ -43,11 +42,11 @@ class WorkerVector:
             )
         self.num_lanes, self._timeout = num_lanes, timeout
         self._episodes = np.zeros(num_lanes, np.int64)
-        self._reports_success = False
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
         chunks = np.array_split(np.arange(num_lanes), min(num_workers, num_lanes))
         self._bounds = [(int(chunk[0]), len(chunk)) for chunk in chunks]
+        self._joiner = Joiner([first_lane for first_lane, _ in self._bounds])
         pickled = cloudpickle.dumps(factory)
         try:
             for first_lane, size in self._bounds:
@@ -79,7 +78,7 @@ class WorkerVector:
         self._ask("curriculum", [(curriculum,)] * len(self._pipes))
 
     def reset(self) -> Timestep:
-        rows = self._join(self._ask("reset"))
+        rows = self._joiner.rows(self._ask("reset"))
         self._episodes += 1
         return rows
 
@@ -88,16 +87,9 @@ class WorkerVector:
             raise ValueError(f"expected {self.num_lanes} actions, one a lane, got {len(action)}")
         idle = np.zeros(self.num_lanes, np.bool_) if idle is None else idle
         steps: list[Step] = self._ask("step", self._chunked(np.asarray(action), idle))
-        rows = self._join([step.rows for step in steps])
-        self._episodes += (rows.time == 0) & ~idle
-        finals = [step.final for step in steps if step.final is not None]
-        if not finals:
-            return Step(rows)
-        lanes = [
-            first_lane + step.final_lanes
-            for (first_lane, _), step in zip(self._bounds, steps, strict=True)
-        ]
-        return Step(rows, self._join(finals), np.concatenate(lanes))
+        step = self._joiner.step(steps)
+        self._episodes += (step.rows.time == 0) & ~idle
+        return step
 
     def render(self) -> Array:
         if not self._pipes:
@@ -200,34 +192,6 @@ class WorkerVector:
             f"{where} died with exit code {process.exitcode}: it was killed (out of memory?) or "
             "crashed in native code; try --env.num-workers 0 to see it happen in this process"
         )
-
-    def _join(self, parts: Sequence[Timestep]) -> Timestep:
-        rows = concatenate(parts, self._reports_success)
-        self._reports_success = rows.success is not None
-        return rows
-
-
-def concatenate(parts: Sequence[Timestep], reports_success: bool) -> Timestep:
-    """The rows of several vectors, one after the other.
-
-    Once one of them has reported success, silence of the others means False.
-    """
-    if reports_success or any(part.success is not None for part in parts):
-        parts = [
-            part
-            if part.success is not None
-            else replace(part, success=np.zeros(len(part), np.bool_))
-            for part in parts
-        ]
-    columns: dict[str, Any] = {
-        "obs": {key: np.concatenate([part.obs[key] for part in parts]) for key in parts[0].obs}
-    }
-    for field in fields(Timestep):
-        values = [getattr(part, field.name) for part in parts]
-        if field.name != "obs":
-            join: Any = ragged.concatenate if field.name == "achieved" else np.concatenate
-            columns[field.name] = None if values[0] is None else join(values)
-    return Timestep(**columns)
 
 
 def _context(name: str | None) -> Any:

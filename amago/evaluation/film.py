@@ -54,13 +54,14 @@ class _Camera:
 
     def __call__(self, step: Step) -> None:
         spec = self.lane.spec
-        if step.final is None:
+        *ended, (rows, _) = step.parts()
+        if not ended:
             self._picture = self.lane.render()
-            self.frames.append(captioned(self._picture, instruction_lines(spec, step.rows)))
+            self.frames.append(captioned(self._picture, instruction_lines(spec, rows)))
         elif self._picture is not None:
             # The lane was reset in this call and shows its next world: the last picture stays, for
             # a second, with what the last step completed.
-            last = captioned(self._picture, instruction_lines(spec, step.final))
+            last = captioned(self._picture, instruction_lines(spec, ended[0][0]))
             self.frames.extend([last] * _FRAMES_PER_SECOND)
 
 

@@ -20,6 +20,7 @@ from amago.nets.layers import symexp, symlog
 from amago.nets.value import Mix, Value
 
 NUM_BINS = 101
+"""Bins of a classification critic."""
 LIMITS = (-20_000.0, 20_000.0)
 """Returns that the bins span, after --agent.reward-scale; symmetric, so that untrained critics
 start near 0."""
@@ -108,10 +109,12 @@ class BinnedValue:
 
     @classmethod
     def of(cls, logits: Float[Tensor, "C M G K"], bins: ReturnBins) -> BinnedValue:
+        """The value that logits stand for."""
         raw = bins.decode(logits)
         return cls(raw, symlog(raw), bins, logits)
 
     def mixed(self, values: Sequence[Value], mix: Mix) -> BinnedValue:
+        """Values of several actions as one; the distributions are lost."""
         raw = mix(torch.stack([value.raw for value in values]))
         normalised = mix(torch.stack([value.normalised for value in values]))
         return BinnedValue(raw, normalised, self.bins)

@@ -58,6 +58,8 @@ class ResidualTrunk(nn.Sequential):
 
 
 class ResidualBlock(nn.Module):
+    """Two 3×3 convolutions whose result is added to their input."""
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.first = nn.Conv2d(width, width, 3, padding=1)
@@ -92,6 +94,7 @@ class ImageEncoder(nn.Module):
         self.output_dim = IMAGE_FEATURES
 
     def forward(self, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
+        """Images uint8 or grids of ids [M, ...] → features; images are shifted in training."""
         x = channels_first(values, self.spec)
         if self.embedding is not None:
             x = self.embedding(x.long()).permute(0, 1, 4, 2, 3).flatten(1, 2)

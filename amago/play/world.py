@@ -101,8 +101,8 @@ class World:
 
     def step(self, action: Array) -> Timestep:
         """The next row; the final one of a rollout is not yet the reset of the next."""
-        step = self.env.step(action)
-        return step.rows if step.final is None else step.final
+        (rows, _), *_ = self.env.step(action).parts()
+        return rows
 
     @property
     def can_be_dark(self) -> bool:
@@ -192,11 +192,10 @@ class World:
         going = np.ones(rollouts, np.bool_)
         for time in range(self.horizon):
             step = lanes.step(policy.act(row, None)[0])
-            row, paid = step.rows, step.rows.prev_reward.copy()
-            if step.final is not None:
-                paid[step.final_lanes] = step.final.prev_reward
-            rewards[:, time] = paid * going
-            going[step.final_lanes] = False
+            for rows, at in step.parts():
+                rewards[at, time] += rows.prev_reward * going[at]
+                going[at[rows.last]] = False
+            row = step.rows
             if not going.any():
                 break
         return rewards

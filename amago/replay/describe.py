@@ -67,7 +67,7 @@ def open_candidates(trajectory: Trajectory, goal_spec: GoalSpec) -> Candidates:
 
 
 def _achievements(trajectory: Trajectory, goal_spec: GoalSpec, choice: Choice) -> list[str]:
-    """One line per run of steps that achieved the same and fared alike."""
+    """One line per run of steps that achieved the same and were treated alike."""
     rows = achieving_rows(trajectory).tolist()
     free = np.unique(open_candidates(trajectory, goal_spec).rows).tolist()
     if not rows:
@@ -80,14 +80,14 @@ def _achievements(trajectory: Trajectory, goal_spec: GoalSpec, choice: Choice) -
         alone = written == _achieved_at(trajectory, row, goal_spec)
         marks[row] = "chosen" if alone else f"chosen: {written}"
 
-    def fared(numbered: tuple[int, int]) -> tuple[int, str, str]:
+    def treatment(numbered: tuple[int, int]) -> tuple[int, str, str]:
         index, row = numbered
         # Steps that follow each other are as far from their index.
         return row - index, _achieved_at(trajectory, row, goal_spec), marks.get(row, "")
 
     runs = [
         ([row for _, row in steps], goals, mark)
-        for (_, goals, mark), steps in groupby(enumerate(rows), fared)
+        for (_, goals, mark), steps in groupby(enumerate(rows), treatment)
     ]
     plain = [index for index, (*_, mark) in enumerate(runs) if mark in ("candidate", "")]
     left_out = {*plain[max(0, MOST_LINES - (len(runs) - len(plain))) :]}

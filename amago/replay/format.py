@@ -58,7 +58,7 @@ def check_version(path: object, version: int) -> None:
         )
 
 
-def check_spaces(path: object, stored: str, spec: EnvSpec) -> None:
+def check_same_spaces(path: object, stored: str, spec: EnvSpec) -> None:
     """ValueError naming every field in which the stored spaces are not those of the spec."""
     here, there = _leaves(json.loads(spaces_of(spec))), _leaves(json.loads(stored))
     differing = [

@@ -113,8 +113,8 @@ def rarity(counts: Array, total: int) -> Array:
     """Weights [M+1] of goals that occur `counts` times in `total`, and of one that never does."""
     frequency = np.append(counts, 0) / max(total, 1)
     with np.errstate(divide="ignore"):
-        surprise = -np.log10(frequency)
-    weights: Array = np.clip(surprise**EXPONENT, MIN_RARITY, MAX_RARITY)
+        decades = -np.log10(frequency)
+    weights: Array = np.clip(decades**EXPONENT, MIN_RARITY, MAX_RARITY)
     return weights
 
 

@@ -1,17 +1,13 @@
-"""Reading a trajectory store: what every process but the writer opens, as often as it likes."""
+"""Reading a trajectory store: ids, lengths, trajectories and counts of goals."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import struct
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any
 
 import lmdb
 import numpy as np
@@ -19,25 +15,18 @@ from numpy.typing import NDArray
 
 from amago.goals import GoalSpec
 from amago.replay.codec import DamagedRecordError, check, decode, own
-from amago.replay.format import check_spaces, check_version, goals_of, id_of, key_of, obs_of
-from amago.replay.pages import check_pages
+from amago.replay.database import Database, written_by_amago
+from amago.replay.format import check_same_spaces, id_of, key_of
 from amago.replay.rarity import GoalCounts, Rarity, combine, counts_from, no_counts
 from amago.types import EnvSpec, Trajectory
 
 _LOG = logging.getLogger("amago")
-_INITIAL_MAP_BYTES = 64 << 20
-_MAX_READERS = 1024
 
 
-class TrajectoryReader:
+class TrajectoryReader(Database):
     """The trajectories of a store, as of the last `refresh`."""
 
-    _env: lmdb.Environment
-    _map_lock: threading.Lock
-    _closed: bool
-    _goals: GoalSpec | None = None
     _num_protected: int
-    _obs: dict[str, tuple[str, tuple[int, ...]]]
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -51,7 +40,7 @@ class TrajectoryReader:
 
     def refresh(self, window: tuple[int, int] | None = None) -> None:
         """Look again: the store's window, or a given one, and what was added or evicted."""
-        with self._reading() as txn, _stranger(self._path):
+        with self._reading() as txn, written_by_amago(self._path):
             if window is None:
                 lo, hi = json.loads(bytes(txn.get(b"window", b"[0, 0]", self._meta)))
                 window = (int(lo), int(hi))
@@ -69,7 +58,7 @@ class TrajectoryReader:
         """ValueError unless the stored trajectories are of these spaces."""
         with self._reading() as txn:
             stored = bytes(txn.get(b"spaces", b"{}", self._meta)).decode()
-        check_spaces(self._path, stored, spec)
+        check_same_spaces(self._path, stored, spec)
 
     @property
     def goals(self) -> GoalSpec | None:
@@ -122,89 +111,9 @@ class TrajectoryReader:
         """Rows start..start+num_rows-1 of a trajectory, without reading the others."""
         return self._read(trajectory_id, start, start + num_rows)
 
-    def close(self) -> None:
-        """Let go of the files; a second call does nothing."""
-        # LMDB forbids a forked child to close what its parent opened.
-        if not self._closed and self._pid == os.getpid():
-            with self._map_lock:
-                self._env.close()
-        self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _attach(self, readonly: bool) -> None:
-        data = self._path / "data.mdb"
-        size = data.stat().st_size if data.exists() else 0
-        check_pages(data)
-        self._pid = os.getpid()
-        self._closed = False
-        self._obs = {}
+        super()._attach(readonly)
         self._sound, self.damaged = set[int](), set[int]()
-        # LMDB remaps memory only while this process has no transaction open.
-        self._map_lock = threading.Lock()
-        try:
-            self._env = lmdb.open(
-                str(self._path),
-                map_size=max(_INITIAL_MAP_BYTES, size),
-                max_dbs=8,
-                max_readers=_MAX_READERS,
-                readonly=readonly,
-                metasync=False,
-                mode=0o666,  # less what the umask takes
-            )
-        except lmdb.Error as error:
-            raise ValueError(
-                f"expected a replay store at {self._path}, got: {error} If this process, or the "
-                "one it was forked from, has it open, use that handle or spawn the process; "
-                "otherwise choose another path"
-            ) from error
-        try:
-            # Slots of killed readers would keep evicted pages from being used again.
-            self._env.reader_check()
-            self._meta, self._records, self._steps = (
-                self._env.open_db(name, create=not readonly)
-                for name in (b"meta", b"trajectories", b"steps")
-            )
-            with self._reading() as txn, _stranger(self._path):
-                version = txn.get(b"format", db=self._meta)
-                spaces = txn.get(b"spaces", db=self._meta)
-                if version is not None:
-                    check_version(self._path, int(bytes(version)))
-                if spaces is not None:
-                    self._goals = goals_of(bytes(spaces).decode())
-                    self._obs = obs_of(bytes(spaces).decode())
-            if self._goals is not None:
-                self._goal_records = self._env.open_db(b"goals", create=not readonly)
-        except lmdb.NotFoundError as error:
-            self.close()
-            raise ValueError(
-                f"expected a replay store at {self._path}, got another or an unfinished LMDB "
-                "database; check the path, or wait until the writer has opened it"
-            ) from error
-        except BaseException:
-            self.close()
-            raise
-
-    @contextmanager
-    def _reading(self) -> Iterator[lmdb.Transaction[memoryview]]:
-        self._check_usable()
-        with self._map_lock:
-            try:
-                txn = self._env.begin(buffers=True)
-            except lmdb.MapResizedError:  # the writer, in another process, grew the map
-                self._env.set_mapsize(0)
-                txn = self._env.begin(buffers=True)
-            with txn:
-                yield txn
 
     def _read(self, trajectory_id: int, start: int, stop: int | None) -> Trajectory:
         with self._reading() as txn:
@@ -288,32 +197,6 @@ class TrajectoryReader:
             )
         self._lengths = lengths
         self._window = (lo, hi)
-
-    def _check_usable(self) -> None:
-        if self._pid != os.getpid():
-            raise RuntimeError(
-                f"the replay store {self._path} was opened by process {self._pid} and cannot be "
-                "used across fork; start this process with the spawn method, and call "
-                "TrajectoryStore.open_readonly in it"
-            )
-        if self._closed:
-            raise RuntimeError(f"the replay store {self._path} is closed; open it again")
-
-
-@contextmanager
-def _stranger(path: Path) -> Iterator[None]:
-    """Whatever a store says of itself that amago would never write is one clear error."""
-    try:
-        yield
-    except (
-        struct.error, TypeError, KeyError, AttributeError, RecursionError, ValueError,
-    ) as error:  # fmt: skip
-        if str(path) in str(error):
-            raise
-        raise ValueError(
-            f"the replay store {path} is damaged or was not written by amago ({error}); restore "
-            "it from a copy"
-        ) from error
 
 
 def _without(ids: range, others: range, mirror: bool = False) -> list[int]:

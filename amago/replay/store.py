@@ -30,7 +30,7 @@ import lmdb
 from amago.replay.codec import encode
 from amago.replay.format import (
     STORE_VERSION,
-    check_spaces,
+    check_same_spaces,
     check_trajectory,
     id_of,
     key_of,
@@ -75,7 +75,7 @@ class TrajectoryStore(TrajectoryReader):
             self._writer.release()
             raise
         try:
-            self._describe()
+            self._write_or_check_spaces()
             self.refresh(self._left_of(window) if window and what_is_left else window)
             self._resume()
         except BaseException:
@@ -130,13 +130,13 @@ class TrajectoryStore(TrajectoryReader):
         super().close()
         self._writer.release()
 
-    def _describe(self) -> None:
+    def _write_or_check_spaces(self) -> None:
         """Write the metadata of a new store, or check that of an existing one."""
         with self._reading() as txn:
             spaces = txn.get(b"spaces", db=self._meta)
             stored = None if spaces is None else bytes(spaces).decode()
         if stored is not None:
-            return check_spaces(self._path, stored, self._spec)
+            return check_same_spaces(self._path, stored, self._spec)
         self._goals, self._obs = self._spec.goals, obs_of(spaces_of(self._spec))
         if self._goals is not None:
             self._goal_records = self._env.open_db(b"goals")
