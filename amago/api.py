@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
@@ -34,13 +34,15 @@ from amago.training.header import check_custom
 from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, TrainingRun
 from amago.training.source import find_source
-from amago.training.start import create, restore
+from amago.training.start import create, is_run, restore, take_up
 from amago.training.trust import check_env as check_trusted
 from amago.training.view import Silent, View
 from amago.types import EnvSpec, VectorEnv
 
 MakeEncoder = Callable[[EnvSpec], TimestepEncoder]
 MakeMemory = Callable[..., Memory]
+Exist = Literal["error", "resume", "overwrite"]
+"""What to do with a folder that already has a run."""
 
 
 def train(
@@ -54,15 +56,23 @@ def train(
     terms: Sequence[Term] = (),
     preset: str = "",
     view: View | None = None,
+    exist: Exist = "error",
 ) -> dict[str, Any]:
     """Train an agent and return its final evaluation; everything else is in the run folder.
 
-    `terms` are added to the built-in loss terms.
+    `terms` are added to the built-in loss terms. `exist` says what to do with a `run_dir` that
+    already has a run: refuse it, continue it with these settings, or replace it.
     """
+    if exist not in get_args(Exist):
+        raise ValueError(f"exist takes {', '.join(get_args(Exist))}, got {exist!r}")
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
     with stoppable():
-        return _finish(create(folder, config, seed, preset=preset, custom=custom), view)
+        if exist == "resume" and is_run(folder):
+            return _finish(take_up(folder, config, seed, custom=custom), view)
+        overwrite = exist == "overwrite"
+        run = create(folder, config, seed, preset=preset, custom=custom, overwrite=overwrite)
+        return _finish(run, view)
 
 
 def resume(
@@ -74,18 +84,22 @@ def resume(
     terms: Sequence[Term] = (),
     view: View | None = None,
     epoch: int | None = None,
-    epochs: int | None = None,
+    epochs: int | str | None = None,
+    changes: Mapping[str, Any] | None = None,
     trust: bool = False,
 ) -> dict[str, Any]:
     """Continue a run from its latest checkpoint as if it had never stopped.
 
     `epoch` chooses an earlier checkpoint (0: the beginning); what came later is dropped.
-    `epochs` is a new number of epochs to train in all. `trust` vouches for what the folder names,
+    `epochs` is a new number of epochs to train in all, or "+50" more; `changes` are other
+    settings, such as {"optim.learning_rate": 1e-4}. `trust` vouches for what the folder names,
     such as the module of its environment.
     """
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     with stoppable():
-        run = restore(Path(run_dir), custom=custom, epoch=epoch, epochs=epochs, trust=trust)
+        run = restore(
+            Path(run_dir), custom=custom, epoch=epoch, epochs=epochs, changes=changes, trust=trust
+        )
         return _finish(run, view)
 
 

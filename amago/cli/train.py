@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from amago.cli.evaluations import run_to_the_end
-from amago.cli.parsing import parse, values_of
+from amago.cli.parsing import gathered, parse, values_of
 from amago.config import Config, literal, override
 from amago.envs.catalogue import preset
 from amago.presets.ablations import ablate
@@ -27,6 +27,8 @@ class TrainOptions:
     """Seed of every random source of the run."""
     run_dir: Path | None = None
     """Folder of the run; unset: a new one in runs/."""
+    exist: Literal["error", "resume", "overwrite"] = "error"
+    """What to do where --run-dir already has a run: refuse, continue it, or replace it."""
     epochs: int | None = None
     """Short for --run.epochs."""
     threads: int | None = None
@@ -47,8 +49,10 @@ class ResumeOptions:
     """The run folder."""
     from_: Annotated[int | None, tyro.conf.arg(name="from")] = None
     """Epoch of an earlier checkpoint to go on from; 0 begins again. What came later is dropped."""
-    epochs: int | None = None
-    """Epochs to train in all; unset: as many as before."""
+    epochs: str | None = None
+    """Epochs to train in all, 200, or more than planned so far, +50; unset: as many as before."""
+    set: tuple[str, ...] = ()
+    """Other settings from here on, as key=value; config.json keeps the list of changes."""
     trust: bool = False
     """Import the module of the run's environment and log to its W&B project: the run is yours."""
 
@@ -67,7 +71,9 @@ def train(arguments: Sequence[str]) -> int:
     view = make_view(config.run.epochs)
     return run_to_the_end(
         folder,
-        lambda: api.train(config, options.seed, folder, preset=name, view=view),
+        lambda: api.train(
+            config, options.seed, folder, preset=name, view=view, exist=options.exist
+        ),
     )
 
 
@@ -92,12 +98,16 @@ def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
 
 
 def resume(arguments: Sequence[str]) -> int:
-    options = parse(ResumeOptions, arguments, "amago resume")
+    options = parse(ResumeOptions, gathered("--set", arguments), "amago resume")
     from amago import api
+    from amago.sweep.jobs import parse_overrides
+    from amago.training.changes import changed
     from amago.training.header import read_config
     from amago.training.view import make_view
 
-    view = make_view(options.epochs or read_config(options.run).run.epochs)
+    changes = {key: literal(value) for key, value in parse_overrides(options.set).items()}
+    config = changed(options.run, read_config(options.run), changes, options.epochs)
+    view = make_view(config.run.epochs)
     return run_to_the_end(
         options.run,
         lambda: api.resume(
@@ -105,6 +115,7 @@ def resume(arguments: Sequence[str]) -> int:
             view=view,
             epoch=options.from_,
             epochs=options.epochs,
+            changes=changes,
             trust=options.trust,
         ),
     )

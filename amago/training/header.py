@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amago.config import Config, from_dict, override, to_dict
+from amago.config import Config, from_dict, to_dict
 from amago.training.files import read_json, write_json
 from amago.training.trust import check_links
 
@@ -30,9 +30,8 @@ def write_header(
     write_json(folder / "config.json", header)
 
 
-def rewrite_epochs(folder: Path, header: dict[str, Any], epochs: int) -> None:
-    """Give a run another number of epochs."""
-    config = override(from_dict(header["config"]), {"run.epochs": epochs})
+def rewrite_header(folder: Path, header: dict[str, Any], config: Config) -> None:
+    """Give a run other settings."""
     write_json(folder / "config.json", {**header, "config": to_dict(config)})
 
 

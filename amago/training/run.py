@@ -28,6 +28,7 @@ from amago.rollout.exploration import Exploration
 from amago.seeding import derive, seed_torch
 from amago.training import checkpoint, kept
 from amago.training.evaluation import evaluation_settings
+from amago.training.files import read_json
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
 from amago.training.source import find_source
@@ -259,10 +260,17 @@ def _open_store(
 def _go_back_to(folder: Path, config: Config, state: dict[str, Any]) -> None:
     """Let a folder say what it said at a checkpoint, or at the beginning."""
     epoch = state.get("epoch", 0)
-    if epoch < config.run.epochs:
+    if epoch < config.run.epochs or _result_epochs(folder) != epoch:
         (folder / "result.json").unlink(missing_ok=True)
     if (folder / "checkpoints").is_dir():
         kept.rewind(folder / "checkpoints", epoch, state.get("best_epoch"))
+
+
+def _result_epochs(folder: Path) -> int | None:
+    """The epochs of the agent that result.json is about."""
+    path = folder / "result.json"
+    result = read_json(path) if path.is_file() else None
+    return result.get("epochs") if isinstance(result, dict) else None
 
 
 def _start_from(name: str, agent: Agent) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from amago.config import Config, from_dict, override
+from amago.config import Config, from_dict
 from amago.replay.guard import LOCK_NAME, WriterLock
 from amago.training import checkpoint, kept
+from amago.training.changes import changed, check_goes_on, differences, remembered
 from amago.training.files import empty_folder
-from amago.training.header import check_custom, read_header, rewrite_epochs, write_header
+from amago.training.header import check_custom, read_header, rewrite_header, write_header
 from amago.training.run import Custom, TrainingRun, assemble
 from amago.training.trust import check_env, without_services
 
@@ -20,14 +23,22 @@ _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
 
 
 def create(
-    folder: Path, config: Config, seed: int, *, preset: str = "", custom: Custom | None = None
+    folder: Path,
+    config: Config,
+    seed: int,
+    *,
+    preset: str = "",
+    custom: Custom | None = None,
+    overwrite: bool = False,
 ) -> TrainingRun:
-    """A new run in an empty folder."""
+    """A new run in an empty folder; `overwrite` empties that of another run first."""
     custom = custom or Custom()
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
     made_here = not folder.exists()
-    if not made_here:
+    if overwrite and is_run(folder):
+        _remove_run(folder)
+    elif not made_here:
         _check_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as opened:
@@ -47,14 +58,16 @@ def restore(
     *,
     custom: Custom | None = None,
     epoch: int | None = None,
-    epochs: int | None = None,
+    epochs: int | str | None = None,
+    changes: Mapping[str, Any] | None = None,
     trust: bool = False,
 ) -> TrainingRun:
     """The run as its latest checkpoint left it, or from zero and imported data if there is none.
 
     `epoch` chooses an earlier checkpoint (0: the beginning), and what came after it goes.
-    `epochs` is a new number of epochs to train in all. `trust` vouches for what the folder names:
-    modules of environments, services.
+    `epochs` is a new number of epochs to train in all, or "+50" more; `changes` are other
+    settings, by their dotted names. `trust` vouches for what the folder names: modules of
+    environments, services.
     """
     custom = custom or Custom()
     read_header(folder)  # so that no lock is left in a folder that is not a run
@@ -62,19 +75,60 @@ def restore(
         lock = _lock(folder, opened)
         header = read_header(folder)
         check_custom(folder, header, custom.names())
-        config = without_services(folder, from_dict(header["config"]), trust=trust)
-        check_env(folder, config, trust=trust or custom.make_env is not None)
-        if epochs is not None:
-            config = override(config, {"run.epochs": epochs})
-        path, notes = _choose(folder, config, epoch)
+        old = from_dict(header["config"])
+        check_env(folder, old, trust=trust or custom.make_env is not None)
+        new = changed(folder, old, changes or {}, epochs)
+        path, notes = _choose(folder, old, epoch)
+        done = 0 if path is None else int(path.name)
+        check_goes_on(folder, done, old, new)
         for note in notes:
             _LOG.warning(note)
+        config = without_services(folder, new, trust=trust)
         run = assemble(folder, config, header["seed"], custom, path, what_is_left=bool(notes))
-        if epochs is not None:
-            rewrite_epochs(folder, header, epochs)
+        if differences(old, new):
+            rewrite_header(folder, remembered(header, old, new, done), new)
         run.lock = lock
+        _say_finished(run)
         opened.pop_all()
         return run
+
+
+def take_up(
+    folder: Path, config: Config, seed: int, *, custom: Custom | None = None
+) -> TrainingRun:
+    """The run of a folder, continued with settings that its caller gives once more."""
+    header = read_header(folder)
+    if header["seed"] != seed:
+        raise ValueError(
+            f"{folder} has the seed {header['seed']}, got {seed}; resume it with its own seed, or "
+            "choose another --run-dir"
+        )
+    found = differences(from_dict(header["config"]), config)
+    changes = {key: after for key, (_, after) in found.items()}
+    return restore(folder, custom=custom, changes=changes, trust=True)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run."""
+    return (folder / "config.json").is_file()
+
+
+def _remove_run(folder: Path) -> None:
+    """Empty the folder of a run that nobody is writing to."""
+    read_header(folder)  # another program's folder may have a config.json, too
+    lock = WriterLock(folder, "the run")
+    try:
+        empty_folder(folder, remove=False)
+    finally:
+        lock.release()
+
+
+def _say_finished(run: TrainingRun) -> None:
+    if run.epoch == run.config.run.epochs and (run.folder / "result.json").exists():
+        _LOG.warning(
+            f"{run.folder} is finished after {run.epoch} epochs, and this is its result; train on "
+            f"with: amago resume {run.folder} --epochs +50"
+        )
 
 
 def _lock(folder: Path, opened: contextlib.ExitStack) -> WriterLock:
@@ -87,8 +141,8 @@ def _lock(folder: Path, opened: contextlib.ExitStack) -> WriterLock:
 def _check_empty(folder: Path) -> None:
     if any(path.name not in _LEFT_BY_A_CRASH for path in folder.iterdir()):
         raise ValueError(
-            f"{folder} is not empty; continue it with `amago resume {folder}` or choose another "
-            "--run-dir"
+            f"{folder} is not empty; continue it with `amago resume {folder}`, choose another "
+            "--run-dir, or say with --exist what to do: resume, overwrite"
         )
 
 
