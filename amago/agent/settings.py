@@ -111,6 +111,9 @@ class OptimSettings:
     """Updates over which the learning rate rises linearly."""
     final_fraction: float = 1.0
     """Final learning rate as a fraction of the initial one; it falls linearly from the start."""
+    accumulate: int = 1
+    """Parts of an update that are computed one after the other. The batch is this many times as
+    large (--replay.batch-size or --replay.batch-rows), the memory that it takes is not."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "grad_clip"):
@@ -120,6 +123,7 @@ class OptimSettings:
                 )
         if not 0.0 <= self.final_fraction <= 1.0:
             raise ValueError(f"--optim.final-fraction must be in 0..1, got {self.final_fraction}")
+        at_least(1, self, "optim", "accumulate")
         for name in ("weight_decay", "warmup_updates"):
             if getattr(self, name) < 0:
                 raise ValueError(

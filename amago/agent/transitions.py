@@ -24,11 +24,22 @@ class Transitions:
     once. `target` must be asked for before PopArt's statistics move, values after it.
     """
 
-    def __init__(self, agent: Agent, batch: Batch, settings: AgentSettings) -> None:
+    def __init__(
+        self, agent: Agent, batch: Batch, settings: AgentSettings, *, encode: bool = True
+    ) -> None:
+        """`encode=False` is for what needs no states; whoever asks gets some without gradient."""
         self.agent, self.batch, self.settings = agent, batch, settings
         self.sequences = sequences_of(batch)
-        self._states: States = agent.read(batch)
+        self._states: States | None = agent.read(batch) if encode else None
         self._advantages: dict[int, Tensor] = {}
+
+    @property
+    def states(self) -> States:
+        """The encoded batch, row by row."""
+        if self._states is None:
+            with torch.no_grad():
+                self._states = self.agent.read(self.batch)
+        return self._states
 
     def before(self, rows: Tensor) -> Tensor:
         """Of all rows of the batch, those in which transitions begin."""
@@ -71,13 +82,13 @@ class Transitions:
     @cached_property
     def critic_state(self) -> Float[Tensor, "M D"]:
         """The state that critics read, with gradient."""
-        return self.before(self._states.critic)
+        return self.before(self.states.critic)
 
     @cached_property
     def actor_state(self) -> Float[Tensor, "M D"]:
         """The state that the actor reads, with gradient; often the same as the critics'."""
-        shared = self._states.actor is self._states.critic
-        return self.critic_state if shared else self.before(self._states.actor)
+        shared = self.states.actor is self.states.critic
+        return self.critic_state if shared else self.before(self.states.actor)
 
     @property
     def policy(self) -> ActionDistribution:
@@ -121,13 +132,13 @@ class Transitions:
     @torch.no_grad()
     def target(self) -> Float[Tensor, "M G"]:
         """TD targets on the scale of the rewards, from target actor and critics."""
-        agent, settings = self.agent, self.settings
+        agent, settings, states = self.agent, self.settings, self.states
         drawn = draw_critics(agent.critics.num_critics, settings.target_critics, self.reward.device)
         allowed = action_mask(self.batch.obs)
         policy = agent.target_actor(
-            self.after(self._states.target_actor), None if allowed is None else self.after(allowed)
+            self.after(states.target_actor), None if allowed is None else self.after(allowed)
         )
-        values = agent.target_critics(self.after(self._states.target_critic), agent.popart, drawn)
+        values = agent.target_critics(self.after(states.target_critic), agent.popart, drawn)
         target = td_target(self.reward, self.done, values.under(policy).raw, agent.discounts)
         if settings.n_step == 1:
             return target

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
+from amago.agent.accumulate import in_parts
 from amago.agent.agent import Agent
 from amago.agent.settings import AgentSettings, OptimSettings
+from amago.agent.share import Share, share_batch
 from amago.agent.transitions import Transitions
 from amago.nets.layers import power_iterate
+from amago.nets.place import Add, Place, placed
 from amago.types import Batch
 
 MAX_SKIPPED = 20
@@ -36,26 +41,34 @@ class Learner:
             weight_decay=optim.weight_decay,
             fused=True,
         )
+        self.add: Add | None = None
+        """Sums a tensor over all ranks, where there are several; see amago.scale.learn."""
         self.updates = 0
         self.skipped = 0
         self.skipped_in_a_row = 0
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """One gradient update; metrics stay on the device until somebody reads them."""
+        """One gradient update from one batch, in as many parts as --optim.accumulate says."""
+        return self.learn(share_batch(batch, accumulate=self.optim.accumulate)[0])
+
+    def learn(self, share: Share) -> dict[str, Tensor]:
+        """One gradient update from this rank's share of a batch.
+
+        Metrics stay on the device until somebody reads them.
+        """
         agent = self.agent
-        if not _is_finite(batch):
+        if not share.finite:
             return self._skip({})
         agent.train()
         before = [tensor.clone() for tensor in self._moved_by_statistics()]
         power_iterate(agent)
-        agent.update_statistics(batch)
-        transitions = self.encode(batch)
-        loss, metrics = self.total_loss(transitions)
         self.optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
+        with placed(share.place, self.add):
+            agent.update_statistics(share.batch)
+            loss, metrics = self._backward(share)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
         metrics["grad/norm"] = norm
-        if not bool(torch.isfinite(norm) & torch.isfinite(loss.detach())):
+        if not bool(torch.isfinite(norm) & torch.isfinite(loss)):
             self._restore(before)
             return self._skip(metrics)
         self.updates += 1
@@ -68,15 +81,38 @@ class Learner:
         return metrics
 
     def encode(self, batch: Batch) -> Transitions:
-        """Encode a batch once, make its targets, and move the statistics that depend on them.
-
-        Targets are made with PopArt's statistics before this batch and compared after it.
-        """
+        """Encode a batch once, make its targets, and move the statistics that depend on them."""
         transitions = Transitions(self.agent, batch, self.settings)
+        self._move_statistics(transitions)
+        return transitions
+
+    def _move_statistics(self, transitions: Transitions) -> None:
+        """Targets are made with PopArt's statistics before this batch and compared after it."""
         self.agent.update_scale(transitions.target)
         for term in self.agent.terms:
             term.update_statistics(transitions)
-        return transitions
+
+    def _backward(self, share: Share) -> tuple[Tensor, dict[str, Tensor]]:
+        """Gradients of the whole batch, its loss, and what to log."""
+        if share.place is None and not share.parts:
+            loss, metrics = self.total_loss(self.encode(share.batch))
+            torch.autograd.backward(loss)
+            return loss.detach(), metrics
+        sums: dict[str, Tensor] = {}
+        for place, transitions in self._parts(share):
+            loss, metrics = self.total_loss(transitions)
+            torch.autograd.backward(loss * place.weight)
+            for name, value in {"": loss.detach(), **metrics}.items():
+                sums[name] = sums.get(name, 0.0) + value.double() * place.weight
+        if self.add is not None:
+            sums = _added(self.add, self.parameters, sums)
+        return sums.pop(""), sums
+
+    def _parts(self, share: Share) -> Iterable[tuple[Place, Transitions]]:
+        if share.parts:
+            return in_parts(self.agent, share, self.settings, self._move_statistics)
+        assert share.place is not None
+        return [(share.place, self.encode(share.batch))]
 
     def total_loss(self, transitions: Transitions) -> tuple[Tensor, dict[str, Tensor]]:
         """The weighted sum of all terms [AMAGO eq. 3 with the term of eq. 6], and what to log."""
@@ -124,6 +160,11 @@ def learning_rate(optim: OptimSettings, update: int, planned_updates: int | None
     return optim.learning_rate * share
 
 
-def _is_finite(batch: Batch) -> bool:
-    arrays = [batch.prev_action, batch.prev_reward, *batch.obs.values()]
-    return all(bool(torch.isfinite(x).all()) for x in arrays if x.is_floating_point())
+def _added(add: Add, parameters: list[nn.Parameter], sums: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Sum gradients, in place, and metrics over all ranks: two exchanges in all."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = add(torch.cat([gradient.flatten() for gradient in gradients]))
+    pieces = torch.split(flat, [gradient.numel() for gradient in gradients])
+    shaped = [piece.view_as(own) for piece, own in zip(pieces, gradients, strict=True)]
+    torch._foreach_copy_(gradients, shaped)
+    return dict(zip(sums, add(torch.stack(list(sums.values()))).unbind(0), strict=True))

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from amago.nets.place import draw
+
 LOG_STD_RANGE = (-5.0, 2.0)
 ACTION_CLAMP = 0.99
 """Continuous actions are pulled inside ±this before tanh is inverted."""
@@ -99,10 +101,11 @@ def categorical_sample(
 ) -> Int[Tensor, "*rows"]:
     """One id per row; an action of probability 0 is never drawn."""
     cumulative = probs.detach().cumsum(-1)
-    uniform = torch.rand(
-        cumulative.shape[:-1], generator=generator, dtype=cumulative.dtype,
-        device=cumulative.device,
-    )  # fmt: skip
+    dtype, device = cumulative.dtype, cumulative.device
+    uniform = draw(
+        lambda s: torch.rand(s, generator=generator, dtype=dtype, device=device),
+        cumulative.shape[:-1],
+    )
     # Scaling by the last entry keeps rounding from choosing an action past the end.
     return (cumulative <= (uniform * cumulative[..., -1])[..., None]).sum(-1)
 
@@ -117,8 +120,10 @@ class TanhGaussian:
 
     def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:
         """Reparameterised: gradients reach mean and deviation."""
-        noise = torch.randn(
-            self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
+        dtype, device = self.mean.dtype, self.mean.device
+        noise = draw(
+            lambda s: torch.randn(s, generator=generator, dtype=dtype, device=device),
+            self.mean.shape,
         )
         return torch.tanh(self.mean + self.log_std.exp() * noise)
 

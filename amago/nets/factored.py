@@ -15,6 +15,7 @@ from amago.nets.distributions import (
     finite_log_softmax,
     floored_probabilities,
 )
+from amago.nets.place import draw
 from amago.types import ActionSpec
 
 
@@ -109,13 +110,16 @@ class Candidates:
         factors, probs = policy.factors, policy.probs
         *rows, D, V = probs.shape
         action = policy.sample()
-        dimension = torch.randint(D, rows, device=probs.device)
+        dimension = draw(lambda s: torch.randint(D, s, device=probs.device), rows)
         index = dimension[..., None, None].expand(*rows, 1, V)
         varied = probs.gather(-2, index)[..., 0, :]  # [*rows, V]
         current = action.gather(-1, dimension[..., None])  # [*rows, 1]
         possible = varied.detach() > 0
         # v₀ first, then the others in random order, then what cannot be.
-        order = torch.rand_like(varied).masked_fill(~possible, -1.0)
+        order = draw(
+            lambda s: torch.rand(s, dtype=varied.dtype, device=varied.device), varied.shape
+        )
+        order = order.masked_fill(~possible, -1.0)
         order = order + 2.0 * F.one_hot(current[..., 0], V)
         score, self.values = order.topk(min(V, MAX_CANDIDATES), -1)  # [*rows, K]
         self.exists: Tensor = score >= 0

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from amago.nets.place import draw, is_part
 from amago.nets.settings import NEGATIVE_SLOPE, Activation
 
 T = TypeVar("T")
@@ -27,6 +28,19 @@ def mlp(
         if activate_last or index < len(sizes) - 2:
             layers.append(nn.LeakyReLU(NEGATIVE_SLOPE[activation]))
     return nn.Sequential(*layers)
+
+
+class Dropout(nn.Dropout):
+    """Dropout of [M, ...] whose masks are those of the whole batch's rows."""
+
+    def forward(self, x: Float[Tensor, "M ..."]) -> Float[Tensor, "M ..."]:
+        if not (self.training and self.p and is_part()):
+            return super().forward(x)
+        keep = 1.0 - self.p
+        mask = draw(
+            lambda s: torch.empty(s, dtype=x.dtype, device=x.device).bernoulli_(keep), x.shape
+        )
+        return x * mask.div_(keep)
 
 
 class TensorCache(Generic[T]):

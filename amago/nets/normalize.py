@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from amago.nets.layers import TensorCache
+from amago.nets.place import means
 
 
 class RunningMoments(nn.Module):
@@ -28,12 +29,13 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def average(self, x: Float[Tensor, "M F"]) -> None:
-        """Take in one batch; an empty one changes nothing."""
+        """Take in one batch, or a part of it on every rank; an empty one changes nothing."""
         if not len(x):
             return
         x = x.double()
-        self.mean.lerp_(x.mean(0), self.rate)
-        self.second.lerp_(x.square().mean(0), self.rate)
+        mean, second = means(x, x.square())
+        self.mean.lerp_(mean, self.rate)
+        self.second.lerp_(second, self.rate)
         self.mass.lerp_(torch.ones_like(self.mass), self.rate)
 
     def statistics(self) -> tuple[Float[Tensor, " F"], Float[Tensor, " F"]]:

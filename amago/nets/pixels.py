@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from amago.nets.place import draw
 from amago.nets.settings import EncoderSettings
 from amago.types import ObsSpec
 
@@ -26,7 +27,9 @@ def random_shift(images: UInt8[Tensor, "M C H W"], reach: int) -> UInt8[Tensor, 
     Rows draw their shifts from torch's global generator, which a run seeds every epoch.
     """
     count, _, height, width = images.shape
-    offsets = torch.randint(-reach, reach + 1, (2, count, 1), device=images.device)
+    offsets = draw(
+        lambda s: torch.randint(-reach, reach + 1, s, device=images.device), (2, count, 1), dim=1
+    )
     rows = (torch.arange(height, device=images.device) + offsets[0]).clamp(0, height - 1)
     columns = (torch.arange(width, device=images.device) + offsets[1]).clamp(0, width - 1)
     index = torch.arange(count, device=images.device)[:, None, None]

@@ -202,14 +202,14 @@ def _build(
     _go_back_to(folder, config, state)
     store = _open_store(folder / "replay", env.spec, config.replay.capacity, state, what_is_left)
     opened.callback(store.close)
-    context_length = resolve_context_length(config, env.spec)
+    context_length, rows = resolve_context_length(config, env.spec), config.replay.batch_rows
     sampler = Sampler(
         store,
-        config.replay.batch_size,
+        config.replay.batch_size * config.optim.accumulate,
         context_length,
         derive(seed, "batches"),
         StoreRelabeler(store, config.relabel) if _relabels(config, env.spec) else None,
-        config.replay.batch_rows,
+        rows and rows * config.optim.accumulate,
     )
     metrics, timing = state.get("offsets", (0, 0))
     logger = Logger(

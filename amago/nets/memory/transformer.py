@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from amago.config import Config
-from amago.nets.layers import SigmaLinear
+from amago.nets.layers import Dropout, SigmaLinear
 from amago.nets.memory.cache import KeyValueCache, Span
 from amago.nets.memory.interface import Memory
 from amago.nets.memory.position import LearnedPosition, rotary, rotate, sinusoid
@@ -113,7 +113,7 @@ class Block(nn.Module):
         self.activation = activation(inplace=True)
         self.norm_hidden = extra(hidden)
         self.narrow = linear(hidden, width)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(
         self, x: Float[Tensor, "M D"], rotation: Rotation, mix: Mix
@@ -141,7 +141,7 @@ class TransformerMemory(Memory):
         self.embed_previous = None
         if settings.previous_row:
             self.embed_previous = nn.Linear(input_dim, settings.model_dim, bias=False)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.blocks = nn.ModuleList(Block(settings) for _ in range(settings.num_layers))
         self.norm = nn.LayerNorm(settings.model_dim)
         self.output_dim = settings.model_dim
