@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 from test_replay_helpers import same
 from test_run_helpers import (
     KillDuring,
@@ -25,9 +26,13 @@ from test_run_helpers import (
     no_plots,
     tiny,
 )
+from torch import Tensor, nn
 
 import amago
 from amago import api
+from amago.agent.agent import Agent
+from amago.agent.terms import Term
+from amago.agent.transitions import Transitions
 from amago.config import Config
 from amago.replay.reader import TrajectoryReader
 from amago.replay.relabel import Relabeler
@@ -167,6 +172,41 @@ def test_a_killed_run_goes_on_with_the_curriculum_that_it_had_come_to(tmp_path: 
     assert differing(folder, uninterrupted) == []
     with both_replays(folder, uninterrupted) as (ours, theirs):
         assert all(same(ours.read(i), theirs.read(i)) for i in ours.ids.tolist())
+
+
+class RewardModel(Term):
+    """A user's own loss term, with a network of its own."""
+
+    name, weight = "reward_model", 0.1
+
+    def build(self, agent: Agent) -> None:
+        self.network = nn.Linear(agent.memory.output_dim, 1)
+
+    def loss(self, transitions: Transitions) -> Tensor:
+        assert self.network is not None
+        predicted: Tensor = self.network(transitions.actor_state)[:, 0]
+        return (predicted - transitions.reward) ** 2
+
+
+def _train_with_own_term_and_die(config: Config, folder: Path) -> None:
+    no_plots()
+    view = KillDuring(8, "learning")
+    api.train(config, 7, folder, preset="wind", terms=[RewardModel()], view=view)
+
+
+def test_a_killed_run_with_its_own_loss_term_goes_on_as_if_nothing_had_happened(
+    whole: dict[str, Path], tmp_path: Path
+) -> None:
+    config, folder, uninterrupted = _long("wind"), tmp_path / "run", tmp_path / "whole"
+    assert in_another_process(_train_with_own_term_and_die, config, folder) == -signal.SIGKILL
+    saved = kept.find(folder / "checkpoints")
+    assert saved is not None and int(saved.name) < 7
+    assert any("reward_model" in name for name in load_file(saved / "model.safetensors"))
+    api.resume(folder, terms=[RewardModel()])
+    api.train(config, 7, uninterrupted, preset="wind", terms=[RewardModel()])
+    assert "loss/reward_model" in lines(folder)[-1]
+    assert differing(folder, uninterrupted) == []
+    assert differing(folder, whole["wind"])  # the term does change what is learned
 
 
 def test_a_run_killed_again_and_again_still_ends_the_same(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import gymnasium as gym
@@ -25,7 +25,7 @@ from amago.replay.store import TrajectoryStore
 from amago.rollout.collect import collect
 from amago.rollout.exploration import Exploration
 from amago.rollout.settings import ExplorationSettings
-from amago.rollout.stats import summarise, summarise_per_task
+from amago.rollout.stats import summarise
 
 SEED, LANES, HORIZON = 11, 4, 7
 
@@ -321,7 +321,10 @@ def test_tracker_and_recorder_agree_with_a_slow_sum_also_per_tenth_of_the_horizo
     assert summary["episodes"] == len(sunk)
     assert summary["return_mean"] == pytest.approx(sum(totals) / len(totals))
     assert sum(summary["return_per_block"]) == pytest.approx(summary["return_mean"])
-    assert summarise_per_task(records)[sunk[0].task]["episodes"] == len(sunk)
+    assert "tasks" not in summary
+    elsewhere = [replace(record, task="another") for record in records[:1]]
+    tasks = summarise([*records, *elsewhere])["tasks"]
+    assert tasks[sunk[0].task] == summary and tasks["another"]["episodes"] == 1
     store.close()
 
 

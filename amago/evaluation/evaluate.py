@@ -11,7 +11,7 @@ from amago.envs.registry import MakeEnv
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, check_fits, make_lanes, make_policy, play
 from amago.evaluation.references import oracle_records
-from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
+from amago.rollout.stats import summarise
 from amago.types import Policy, VectorEnv
 
 _SCORES = ("return_mean", "success_rate", "length_mean")
@@ -49,34 +49,17 @@ def evaluate(
     """
     records = play(policy, lanes, episodes)
     others = {name: play(player, lanes, episodes) for name, player in (controls or {}).items()}
-    result: dict[str, Any] = dict(summarise(records))
-    for name, played in others.items():
-        result[f"{name}_return_mean"] = summarise(played)["return_mean"]
-    if (tasks := _per_task(records, others)) is not None:
-        result["tasks"] = tasks
     if env is not None and (oracle := oracle_records(env, records)) is not None:
         others["oracle"] = oracle
+    result = summarise(records)
     scores = {name: summarise(played) for name, played in others.items()}
+    for name in controls or {}:
+        result[f"{name}_return_mean"] = scores[name]["return_mean"]
+        for task, means in result.get("tasks", {}).items():
+            means[f"{name}_return_mean"] = scores[name]["tasks"][task]["return_mean"]
     blocks = {name: score["return_per_block"] for name, score in scores.items()}
     result["references"] = {name: values for name, values in blocks.items() if values is not None}
     result["reference_scores"] = {
         name: {key: score[key] for key in _SCORES} for name, score in scores.items()
     }
     return result
-
-
-def _per_task(
-    records: list[RolloutRecord], others: Mapping[str, list[RolloutRecord]]
-) -> dict[str, Any] | None:
-    """The scores of every task; None where there is only one."""
-    tasks = summarise_per_task(records)
-    if len(tasks) < 2:
-        return None
-    by_player = {name: summarise_per_task(played) for name, played in others.items()}
-    return {
-        task: {
-            **earned,
-            **{f"{name}_return_mean": s[task]["return_mean"] for name, s in by_player.items()},
-        }
-        for task, earned in tasks.items()
-    }

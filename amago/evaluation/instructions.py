@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, check_fits, make_lanes, play
 from amago.rollout.random_policy import RandomPolicy
+from amago.rollout.stats import summarise
 from amago.types import EnvSpec, Policy
 
 _AS_DRAWN = "(as drawn)"
@@ -40,6 +39,6 @@ def success_per_instruction(
                 random = RandomPolicy(lanes.spec, settings.action_seed)
                 player = policy if name == "success" else random
                 records = play(player, lanes, settings.episodes)
-            row[name] = float(np.mean([record.success for record in records]))
+            row[name] = summarise(records)["success_rate"]
         rows.append(row)
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,9 +77,25 @@ class RolloutTracker:
         )
 
 
-def summarise(records: Iterable[RolloutRecord]) -> dict[str, float | int | list[float] | None]:
-    """Means over rollouts; success and blocks are None where no rollout knows them."""
-    records = list(records)
+Summary = dict[str, Any]
+"""Means over rollouts by name."""
+
+
+def summarise(records: Iterable[RolloutRecord]) -> Summary:
+    """Means over rollouts, and per task under "tasks" where there are several.
+
+    Success and blocks are None where no rollout knows them.
+    """
+    played = list(records)
+    tasks: dict[str, list[RolloutRecord]] = {}
+    for record in played:
+        tasks.setdefault(record.task, []).append(record)
+    if len(tasks) < 2:
+        return _means(played)
+    return {**_means(played), "tasks": {name: _means(tasks[name]) for name in sorted(tasks)}}
+
+
+def _means(records: list[RolloutRecord]) -> Summary:
     totals = np.array([record.total for record in records])
     known = [record.success for record in records if record.success is not None]
     blocks = [record.blocks for record in records if record.blocks is not None]
@@ -104,13 +121,3 @@ def _success_per_trial(records: list[RolloutRecord]) -> list[float] | None:
     successes = [[success for _, success in record.trials] for record in records]
     rates: list[float] = np.mean(successes, 0).tolist()
     return rates
-
-
-def summarise_per_task(
-    records: Iterable[RolloutRecord],
-) -> dict[str, dict[str, float | int | list[float] | None]]:
-    """The same for every task label."""
-    groups: dict[str, list[RolloutRecord]] = {}
-    for record in records:
-        groups.setdefault(record.task, []).append(record)
-    return {task: summarise(group) for task, group in sorted(groups.items())}

@@ -11,7 +11,7 @@ import numpy as np
 from amago.agent.metrics import MetricMean
 from amago.agent.policy import AgentPolicy
 from amago.rollout.collect import collect
-from amago.rollout.stats import RolloutRecord, summarise, summarise_per_task
+from amago.rollout.stats import RolloutRecord, summarise
 from amago.seeding import derive, seed_torch
 from amago.training.evaluation import evaluate_run
 from amago.training.run import TrainingRun
@@ -130,10 +130,10 @@ def _flatten(prefix: str, records: list[RolloutRecord]) -> dict[str, Any]:
     """Statistics as metric paths; several tasks get theirs beside the total."""
     if not records:
         return {}
-    rows = {f"{prefix}/{name}": value for name, value in summarise(records).items()}
-    tasks = summarise_per_task(records)
-    if len(tasks) > 1:
-        rows |= {f"{prefix}/return_mean/{task}": s["return_mean"] for task, s in tasks.items()}
+    summary = summarise(records)
+    tasks = summary.pop("tasks", {})
+    rows = {f"{prefix}/{name}": value for name, value in summary.items()}
+    rows |= {f"{prefix}/return_mean/{task}": means["return_mean"] for task, means in tasks.items()}
     return {name: value for name, value in rows.items() if value is not None}
 
 
