@@ -27,6 +27,7 @@ from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
 from amago.report.runs import read_run
+from amago.scale.collect import start_collection
 from amago.serving.predictor import Predictor
 from amago.training import loop
 from amago.training.evaluation import final_test
@@ -212,6 +213,7 @@ def new_run_dir(name: str, seed: int) -> Path:
 def _finish(run: TrainingRun, view: View | None) -> dict[str, Any]:
     view = view or Silent()
     with contextlib.closing(run), saving(run), contextlib.closing(view):
+        run.collection = start_collection(run)
         view.begin(run.folder)
         loop.train(run, view)
         view.phase("final test")

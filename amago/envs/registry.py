@@ -41,24 +41,38 @@ def register() -> None:
 
 
 def make_vector(
-    settings: EnvSettings, *, seed: int, num_lanes: int, make_env: MakeEnv | None = None
+    settings: EnvSettings,
+    *,
+    seed: int,
+    num_lanes: int,
+    make_env: MakeEnv | None = None,
+    lanes: range | None = None,
 ) -> VectorEnv:
     """N lanes of the environment that the settings, or `make_env` in place of an id, describe.
 
     amago's own tasks run natively batched, unless `trials`, `horizon` or `instruction` ask for
-    a wrapper around them; `num_workers` spreads the lanes of either kind over processes.
+    a wrapper around them; `num_workers` spreads the lanes of either kind over processes. `lanes`
+    makes some neighbours of the N only, with the worlds that they have among all.
     """
     if num_lanes < 1:
         raise ValueError(f"expected at least 1 lane, got {num_lanes}")
+    lanes = range(num_lanes) if lanes is None else lanes
     if settings.ids and make_env is None:
         factory = _joint_factory(settings, seed, num_lanes)
     else:
         factory = _lane_factory(_with_full_id(settings), seed, make_env)
     if settings.num_workers:
         return WorkerVector(
-            factory, num_lanes, settings.num_workers, timeout=settings.timeout_seconds
+            partial(_from_lane, factory, lanes.start),
+            len(lanes),
+            settings.num_workers,
+            timeout=settings.timeout_seconds,
         )
-    return factory(0, num_lanes)
+    return factory(lanes.start, len(lanes))
+
+
+def _from_lane(factory: Factory, start: int, first_lane: int, num_lanes: int) -> VectorEnv:
+    return factory(start + first_lane, num_lanes)
 
 
 def first_task(settings: EnvSettings) -> EnvSettings:

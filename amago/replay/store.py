@@ -27,19 +27,17 @@ from pathlib import Path
 
 import lmdb
 
-from amago.replay.codec import encode
 from amago.replay.format import (
     STORE_VERSION,
     check_same_spaces,
-    check_trajectory,
     id_of,
     key_of,
     obs_of,
     spaces_of,
 )
 from amago.replay.guard import WriterLock, check_place
-from amago.replay.rarity import count
 from amago.replay.reader import TrajectoryReader
+from amago.replay.record import Record, record_of
 from amago.types import EnvSpec, Trajectory
 
 _COMMIT = 256
@@ -89,11 +87,15 @@ class TrajectoryStore(TrajectoryReader):
 
     def append(self, trajectories: Sequence[Trajectory]) -> None:
         """Commit trajectories under the next ids, all or none; the oldest leave the window."""
+        self.append_records([record_of(trajectory, self._spec) for trajectory in trajectories])
+
+    def append_records(self, records: Sequence[Record]) -> None:
+        """The same for trajectories that another process has made into records."""
         with self._write_lock:
             lo, hi = self._window
-            stop = hi + len(trajectories)
+            stop = hi + len(records)
             window = (max(lo, stop - self._capacity), stop)
-            self._put(range(hi, stop), trajectories, window)
+            self._put(range(hi, stop), records, window)
             self._window = window
 
     def append_protected(self, trajectories: Iterable[Trajectory]) -> None:
@@ -107,7 +109,8 @@ class TrajectoryStore(TrajectoryReader):
             try:
                 for part in _parts(trajectories, _COMMIT):
                     ids = [-1 - n for n in range(stop, stop + len(part))]
-                    self._put(ids, part, self._window)
+                    records = [record_of(trajectory, self._spec) for trajectory in part]
+                    self._put(ids, records, self._window)
                     stop += len(part)
                 self._commit(lambda txn: self._put_window(txn, self._window, stop))
             except BaseException:
@@ -166,29 +169,22 @@ class TrajectoryStore(TrajectoryReader):
         self._window = (max(lo, hi - self._capacity), hi)
         self._delete([i for i in self._lengths if i >= hi or i < -self._num_protected])
 
-    def _put(
-        self, ids: Iterable[int], trajectories: Sequence[Trajectory], window: tuple[int, int]
-    ) -> None:
+    def _put(self, ids: Iterable[int], records: Sequence[Record], window: tuple[int, int]) -> None:
         self._check_usable()
-        for trajectory in trajectories:
-            check_trajectory(trajectory, self._spec)
-        lengths = dict(zip(ids, (t.num_steps for t in trajectories), strict=True))
-        records = [encode(trajectory) for trajectory in trajectories]
-        has_goals = self._goals is not None
-        goals = [count(trajectory).to_bytes() for trajectory in trajectories] if has_goals else []
+        by_id = dict(zip(ids, records, strict=True))
 
         def write(txn: lmdb.Transaction) -> None:
-            for (trajectory_id, length), record in zip(lengths.items(), records, strict=True):
+            for trajectory_id, record in by_id.items():
                 key = key_of(trajectory_id)
-                txn.put(key, record, db=self._records)
-                txn.put(key, length.to_bytes(8, "big"), db=self._steps)
-            for trajectory_id, counts in zip(lengths, goals, strict=has_goals):
-                txn.put(key_of(trajectory_id), counts, db=self._goal_records)
+                txn.put(key, record.data, db=self._records)
+                txn.put(key, record.num_steps.to_bytes(8, "big"), db=self._steps)
+                if self._goals is not None:
+                    txn.put(key, record.goals, db=self._goal_records)
             self._put_window(txn, window, self._num_protected)
 
-        if lengths:
+        if by_id:
             self._commit(write)
-            self._lengths.update(lengths)
+            self._lengths.update({i: record.num_steps for i, record in by_id.items()})
 
     def _delete(self, ids: Sequence[int]) -> None:
         def write(txn: lmdb.Transaction) -> None:

@@ -67,7 +67,7 @@ def final_test(run: TrainingRun) -> dict[str, Any]:
         run.config.env,
         replace(settings, curriculum=run.env.curriculum),
         controls={"random": RandomPolicy(run.env.spec, derive(run.seed, "random play"))},
-        make_env=run.make_env,
+        make_env=run.custom.make_env,
     )
     result = {
         "preset": read_header(run.folder)["preset"],

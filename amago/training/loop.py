@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from amago.agent.metrics import MetricMean
-from amago.agent.policy import AgentPolicy
-from amago.rollout.collect import collect
 from amago.rollout.stats import RolloutRecord, summarise
-from amago.seeding import derive, seed_torch
+from amago.seeding import seed_torch
 from amago.training.evaluation import evaluate_run
 from amago.training.run import TrainingRun
 from amago.training.view import View
@@ -50,6 +48,7 @@ def train(run: TrainingRun, view: View) -> None:
         clock.lap("eval_seconds")
         run.seconds += clock.total()
         timing = {"epoch": epoch, "seconds": clock.total(), **clock.laps, **_rates(run, clock)}
+        timing |= run.collection.timing()
         run.logger.write(metrics, timing)
         view.epoch(metrics, timing)
         improved = metrics.get("eval/return_mean", run.best_return) > run.best_return
@@ -62,13 +61,7 @@ def train(run: TrainingRun, view: View) -> None:
 
 def collect_epoch(run: TrainingRun) -> dict[str, Any]:
     """One epoch's rollouts, into the replay."""
-    policy = AgentPolicy(
-        run.agent, seed=derive(run.seed, "acting", run.epoch), greedy=run.config.agent.greedy
-    )
-    run.exploration.begin(run.epoch)
-    records, steps = collect(
-        run.env, policy, run.exploration, run.steps_per_epoch, run.store.append
-    )
+    records, steps = run.collection.collect(run)
     run.env_steps += steps
     return {
         **_flatten("rollout", records),

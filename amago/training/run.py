@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import torch
 from amago.agent.agent import Agent, Parts, resolve_context_length
 from amago.agent.update import Learner
 from amago.config import Config
+from amago.envs.elsewhere import LanesElsewhere
 from amago.envs.registry import MakeEnv, make_vector
 from amago.evaluation.play import make_lanes
 from amago.replay.guard import WriterLock
@@ -27,6 +29,7 @@ from amago.replay.store import TrajectoryStore
 from amago.rollout.exploration import Exploration
 from amago.seeding import derive, seed_torch
 from amago.training import checkpoint, kept
+from amago.training.collection import Collection, LocalCollection
 from amago.training.evaluation import evaluation_settings
 from amago.training.files import read_json
 from amago.training.logger import Logger
@@ -68,8 +71,9 @@ class TrainingRun:
     sampler: Sampler
     logger: Logger
     steps_per_epoch: int
-    make_env: MakeEnv | None = None
-    """Makes the user's own environment, in place of the settings' id."""
+    custom: Custom = field(default_factory=Custom)
+    collection: Collection = field(default_factory=LocalCollection)
+    """What plays the environments."""
     epoch: int = 0
     """Epochs completed."""
     env_steps: int = 0
@@ -135,7 +139,7 @@ class TrainingRun:
         with contextlib.ExitStack() as closing:
             if self.lock is not None:
                 closing.callback(self.lock.release)
-            for part in (self.logger, self.store, self.eval_env, self.env):
+            for part in (self.logger, self.store, self.eval_env, self.env, self.collection):
                 closing.callback(part.close)
 
 
@@ -179,7 +183,9 @@ def _build(
     prepare_process(config.run.threads)
     state = {} if latest is None else checkpoint.read_state(latest)
 
-    env = make_vector(
+    # Lanes that collectors play need no environments here.
+    make: Callable[..., VectorEnv] = LanesElsewhere if config.scale.collectors else make_vector
+    env = make(
         config.env,
         seed=derive(seed, "envs"),
         num_lanes=config.env.num_lanes,
@@ -193,7 +199,7 @@ def _build(
     planned_updates = config.run.epochs * config.run.updates_per_epoch
     learner = Learner(agent, config.agent, config.optim, planned_updates)
     steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or _DEFAULT_STEPS
-    exploration = _exploration(config, env, seed, steps_per_epoch)
+    exploration = make_exploration(config, env, seed, steps_per_epoch)
     if latest is not None:
         checkpoint.load_learner(latest, learner)
     elif config.run.start_from:
@@ -221,21 +227,23 @@ def _build(
     opened.callback(logger.close)
     run = TrainingRun(
         folder, config, seed, env, eval_env, learner, exploration, store, sampler, logger,
-        steps_per_epoch, custom.make_env,
+        steps_per_epoch, custom,
     )  # fmt: skip
     if state:
         _restore_counters(run, state)
     return run
 
 
-def _exploration(config: Config, env: VectorEnv, seed: int, steps_per_epoch: int) -> Exploration:
-    """Noise that is annealed over the steps that the run plans to collect."""
+def make_exploration(
+    config: Config, env: VectorEnv, seed: int, steps_per_epoch: int
+) -> Exploration:
+    """Noise of some or all lanes, annealed over the steps that the run plans for each."""
     epochs = max(config.run.epochs - config.rollout.offline_epochs, 0)
     planned = int(config.exploration.anneal_fraction * epochs * steps_per_epoch)
     return Exploration(
         config.exploration,
         env.spec,
-        num_lanes=config.env.num_lanes,
+        num_lanes=env.num_lanes,
         horizons=env.horizons,
         anneal_steps=config.exploration.anneal_steps or max(planned, 1),
         rollout_steps=steps_per_epoch,
