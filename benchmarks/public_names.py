@@ -1,0 +1,95 @@
+"""Counts the public names of amago's modules, and lists those that only their module uses.
+
+    python benchmarks/public_names.py [COMMIT …]      counts; without commits, of this tree
+    python benchmarks/public_names.py --own [FOLDER]  names that no other file mentions
+
+A public name is a function, class or constant at the top level of a module that does not start
+with an underscore. A file mentions a name where the name stands in it as a whole word. Command
+functions, which the CLI finds by their names, and modules that are read as scripts are left in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+READERS = (".py", ".md", ".toml", ".yaml", ".yml")
+
+
+def public_names(source: str) -> list[str]:
+    """The public names that a module defines at its top level."""
+    names = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.append(node.target.id)
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
+
+
+def files_of(commit: str | None) -> dict[str, str]:
+    """Path → text of all files that may mention a name; None is the working tree."""
+    command = ["git", "-C", str(ROOT)]
+    command += ["ls-files"] if commit is None else ["ls-tree", "-r", "--name-only", commit]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
+    paths = [path for path in listed if path.endswith(READERS)]
+    if commit is None:
+        return {path: (ROOT / path).read_text() for path in paths if (ROOT / path).is_file()}
+    return {
+        path: subprocess.run(
+            ["git", "-C", str(ROOT), "show", f"{commit}:{path}"],
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for path in paths if path.startswith("amago/") and path.endswith(".py")
+    }  # fmt: skip
+
+
+def modules(files: Mapping[str, str]) -> dict[str, list[str]]:
+    """Module → its public names."""
+    return {
+        path: public_names(text)
+        for path, text in files.items()
+        if path.startswith("amago/") and path.endswith(".py")
+    }
+
+
+def own_names(files: Mapping[str, str]) -> dict[str, list[str]]:
+    """Module → the public names that no other file mentions."""
+    mentioned: dict[str, set[str]] = {}
+    for path, text in files.items():
+        for word in set(re.findall(r"[A-Za-z_]\w*", text)):
+            mentioned.setdefault(word, set()).add(path)
+    return {
+        path: own
+        for path, names in modules(files).items()
+        if (own := [name for name in names if mentioned[name] == {path}])
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("commits", nargs="*")
+    parser.add_argument("--own", nargs="?", const="amago", help="list names used by nobody else")
+    arguments = parser.parse_args()
+    if arguments.own:
+        for path, names in own_names(files_of(None)).items():
+            if path.startswith(arguments.own):
+                print(f"{path}: {', '.join(names)}")
+        return
+    for commit in arguments.commits or [None]:
+        found = modules(files_of(commit))
+        total = sum(map(len, found.values()))
+        print(f"{commit or 'tree'}: {total} public names in {len(found)} modules")
+
+
+if __name__ == "__main__":
+    main()
