@@ -87,8 +87,12 @@ def main() -> None:
         return
     for commit in arguments.commits or [None]:
         found = modules(files_of(commit))
-        total = sum(map(len, found.values()))
-        print(f"{commit or 'tree'}: {total} public names in {len(found)} modules")
+        names = [name for own in found.values() for name in own]
+        constants = sum(name.isupper() for name in names)
+        print(
+            f"{commit or 'tree'}: {len(names) - constants} public functions, classes and types and "
+            f"{constants} constants in {len(found)} modules"
+        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from amago.bench.synthetic import (
 from amago.bench.timing import Effort, Timing, interleave
 from amago.training.process import peak_bytes, prepare_process
 
-GB = 1e9
+_GB = 1e9
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ CASES = (
 
 
 def run(bench: Bench, cases: Sequence[UpdateCase] = CASES) -> list[Result]:
-    results = [machine_limit(bench)]
+    results = [_machine_limit(bench)]
     for case in cases:
         bench.say(f"learner: {case.setting}")
         results += _speed(case, bench)
@@ -65,7 +65,7 @@ def run(bench: Bench, cases: Sequence[UpdateCase] = CASES) -> list[Result]:
     return results
 
 
-def machine_limit(bench: Bench) -> Result:
+def _machine_limit(bench: Bench) -> Result:
     """The rate that utilisation is a share of; by it results of two machines can be compared."""
     product = interleave({"matmul": matmul.multiplication()}, bench.effort)["matmul"]
     shown = rate(matmul.flops() / 1e9, product)
@@ -136,7 +136,7 @@ def peak_result(case: str, setting: str, answer: dict[str, Any], most_gb: float)
     target = Target("value", "≤", most_gb)
     if "error" in answer:
         return Result(case, setting, None, "GB at peak", target=target, note=answer["error"])
-    return Result(case, setting, answer["peak_bytes"] / GB, "GB at peak", target=target)
+    return Result(case, setting, answer["peak_bytes"] / _GB, "GB at peak", target=target)
 
 
 def update_payload(size: Size, threads: int, effort: Effort, limit_gb: float) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def update_payload(size: Size, threads: int, effort: Effort, limit_gb: float) ->
         "size": asdict(size),
         "threads": threads,
         "effort": asdict(effort),
-        "limit_bytes": limit_gb * GB,
+        "limit_bytes": limit_gb * _GB,
     }
 
 
@@ -166,7 +166,7 @@ def update_in_child(payload: dict[str, Any]) -> dict[str, Any]:
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
-        return {"error": f"out of memory at a limit of {limit / GB:.1f} GB"}
+        return {"error": f"out of memory at a limit of {limit / _GB:.1f} GB"}
     return {
         "timings": {name: asdict(timing) for name, timing in timings.items()},
         "peak_bytes": peak_bytes(),

@@ -65,7 +65,7 @@ class EnvReport:
 
 def examine(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -> EnvReport:
     """Play at random for so many steps, then again from the same seed."""
-    env = made(make_env)
+    env = _made(make_env)
     report = EnvReport(name_of(env))
     try:
         _check_wrappers(env, report)
@@ -90,7 +90,7 @@ def examine(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -
     return report
 
 
-def made(make_env: Callable[[], Env]) -> Env:
+def _made(make_env: Callable[[], Env]) -> Env:
     """An environment with spaces, or a ValueError that says why there is none."""
     try:
         env = make_env()

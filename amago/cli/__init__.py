@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _add_working_folder()
     verb = VERBS.get(arguments[0])
     if verb is None:
-        fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")
+        _fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")
     assert verb is not None
     with _warnings_on_stderr():
         try:
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except Exception as error:
             if debug:
                 raise
-            fail(explain(error))
+            _fail(explain(error))
 
 
 @contextlib.contextmanager
@@ -103,6 +103,6 @@ def _help() -> str:
     return "\n".join(lines)
 
 
-def fail(message: str) -> None:
+def _fail(message: str) -> None:
     print(f"amago: {printable(message)}", file=sys.stderr)
     sys.exit(2)

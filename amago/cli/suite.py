@@ -12,7 +12,7 @@ import tyro
 from amago.cli.parsing import gathered, parse
 from amago.cli.train import train_options
 
-PRESETS = ("popgym", "popgym/paper")
+_PRESETS = ("popgym", "popgym/paper")
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class SuiteOptions:
 
 def suite(arguments: Sequence[str]) -> int:
     options = parse(SuiteOptions, gathered("--set", arguments), "amago suite")
-    if options.preset not in PRESETS:
-        raise ValueError(f"no suite is called {options.preset!r}; there are {', '.join(PRESETS)}")
+    if options.preset not in _PRESETS:
+        raise ValueError(f"no suite is called {options.preset!r}; there are {', '.join(_PRESETS)}")
     if not options.ids or not options.seeds:
         raise ValueError("expected at least one of --ids and of --seeds; leave a flag out instead")
     from rich.console import Console

@@ -54,7 +54,7 @@ def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
         )
 
 
-def read_replay(folder: Path) -> Iterator[Trajectory]:
+def _read_replay(folder: Path) -> Iterator[Trajectory]:
     """All trajectories that another run's replay may sample."""
     read_header(folder)
     with TrajectoryStore.open_readonly(folder / "replay") as store:
@@ -111,7 +111,7 @@ def _check_length(trajectory: Trajectory, spec: EnvSpec) -> None:
 def _read(kind: str, source: str, importer: Importer) -> Iterator[Trajectory]:
     if kind == "npz":
         return read_npz(Path(source), importer)
-    return read_minari(source, importer) if kind == "minari" else read_replay(Path(source))
+    return read_minari(source, importer) if kind == "minari" else _read_replay(Path(source))
 
 
 def _flat_keys(obs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

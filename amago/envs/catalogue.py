@@ -19,7 +19,7 @@ from amago.envs.tasks.base import Task
 from amago.presets.base import Preset
 from amago.presets.sizes import SIZES, Size
 
-PAPER = "paper"
+_PAPER = "paper"
 """The size that belongs to a domain rather than to SIZES."""
 
 
@@ -60,11 +60,11 @@ def find_preset(name: str) -> Preset:
 def _find_size(size: str, preset_name: str) -> Size:
     """A size by its name; `paper` depends on the preset's domain."""
     paper = next(domain.paper_size for domain in DOMAINS if preset_name in domain.presets)
-    known = {**SIZES, **({} if paper is None else {PAPER: paper})}
+    known = {**SIZES, **({} if paper is None else {_PAPER: paper})}
     if size not in known:
         raise ValueError(
             f"--size of {preset_name} takes {', '.join(known)}, got {size!r}"
-            + ("; the paper has no networks for this domain" if size == PAPER else "")
+            + ("; the paper has no networks for this domain" if size == _PAPER else "")
         )
     return known[size]
 

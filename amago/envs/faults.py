@@ -14,7 +14,7 @@ import numpy as np
 
 from amago.envs.settings import EnvSettings
 
-SUFFIX = ".fault.json"
+_SUFFIX = ".fault.json"
 
 
 class EnvFaultError(ValueError):
@@ -42,7 +42,7 @@ def fault(
     """The error of an environment with its traceback, and a file that repeats it."""
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     trace = "".join(traceback.format_exception(error)).rstrip()
-    path = write_fault(place, what, actions, settings)
+    path = _write_fault(place, what, actions, settings)
     again = (
         f"`amago check-env {path}` repeats it"
         if settings is not None and settings.id
@@ -51,7 +51,7 @@ def fault(
     return EnvFaultError(f"{trace}\nthe environment failed ({what}) at {place}; {again}")
 
 
-def write_fault(
+def _write_fault(
     place: Place, what: str, actions: Sequence[Any], settings: EnvSettings | None
 ) -> Path:
     """What is needed to play a rollout again up to its error, in a file."""
@@ -61,6 +61,6 @@ def write_fault(
         "actions": [np.asarray(action).tolist() for action in actions],
         "error": what,
     }
-    with tempfile.NamedTemporaryFile("w", prefix="amago-", suffix=SUFFIX, delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", prefix="amago-", suffix=_SUFFIX, delete=False) as file:
         json.dump(record, file)
     return Path(file.name)

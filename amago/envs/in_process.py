@@ -19,7 +19,7 @@ from amago.types import Array, Curriculum, Step, Timestep
 
 _LOG = logging.getLogger("amago")
 Env = gym.Env[Any, Any]
-CURRICULUM = "curriculum"
+_CURRICULUM = "curriculum"
 """An environment's attribute: a whole number that grows as more is achieved. The environment
 uses only what it was last assigned, so that all lanes ask for equally much in one epoch."""
 
@@ -77,7 +77,7 @@ class InProcessVector(LaneVector):
     @property
     def curriculum(self) -> Curriculum:
         """The most advanced lane's, where the environment has an attribute of that name."""
-        levels = [getattr(env.unwrapped, CURRICULUM, None) for env in self._envs]
+        levels = [getattr(env.unwrapped, _CURRICULUM, None) for env in self._envs]
         known = [int(level) for level in levels if level is not None]
         return {self.tasks[0]: max(known)} if known else {}
 
@@ -85,7 +85,7 @@ class InProcessVector(LaneVector):
     def curriculum(self, curriculum: Curriculum) -> None:
         level = curriculum.get(self.tasks[0])
         for env in self._envs if level is not None else ():
-            setattr(env.unwrapped, CURRICULUM, level)
+            setattr(env.unwrapped, _CURRICULUM, level)
 
     def reset(self) -> Timestep:
         lanes = np.arange(self.num_lanes)

@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from amago.nets.layers import symexp, symlog
 from amago.nets.value import Mix, Value
 
-NUM_BINS = 101
+_NUM_BINS = 101
 """Bins of a classification critic."""
-LIMITS = (-20_000.0, 20_000.0)
+_LIMITS = (-20_000.0, 20_000.0)
 """Returns that the bins span, after --agent.reward-scale; symmetric, so that untrained critics
 start near 0."""
-SMOOTHING = 0.75
+_SMOOTHING = 0.75
 """HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
 LEAST_SHARE = 0.1
 """A bin that gets less than this share of an even distribution counts as empty when read."""
@@ -44,8 +44,8 @@ class ReturnBins(nn.Module):
     def __init__(
         self,
         kind: Literal["two_hot", "hl_gauss"],
-        count: int = NUM_BINS,
-        limits: tuple[float, float] = LIMITS,
+        count: int = _NUM_BINS,
+        limits: tuple[float, float] = _LIMITS,
     ) -> None:
         super().__init__()
         self.kind, self.count = kind, count
@@ -77,7 +77,7 @@ class ReturnBins(nn.Module):
         z = symlog(target).clamp(float(self.centres[0]), float(self.centres[-1]))[..., None]
         start = self.centres[:1] - self.width / 2
         edges = torch.cat((start, self.centres + self.width / 2))
-        below_edge = torch.erf((edges - z) / (SMOOTHING * self.width * math.sqrt(2.0)))
+        below_edge = torch.erf((edges - z) / (_SMOOTHING * self.width * math.sqrt(2.0)))
         mass = below_edge.diff(dim=-1)
         return mass / mass.sum(-1, keepdim=True)
 

@@ -15,7 +15,7 @@ from amago.types import Batch
 
 ABSENT, PENDING, CURRENT, DONE = range(4)
 """What a slot of an instruction can be."""
-MOST_CHOICES = 64
+_MOST_CHOICES = 64
 """Whole numbers of more values than this are only scaled."""
 TOKEN_DIM = 16
 """Numbers per token, where goals are words."""
@@ -64,7 +64,7 @@ class InstructionEncoder(nn.Module):
             # From the spec's numbers, since tensors have no values on the device "meta".
             widest = max(1.0, *(b - a for a, b in zip(spec.low, spec.high, strict=True)))
             most = int(widest) + 1 if spec.whole else 0
-            choices = low[:, None] + torch.arange(most if most <= MOST_CHOICES else 0)
+            choices = low[:, None] + torch.arange(most if most <= _MOST_CHOICES else 0)
             self.register_buffer("choices", choices.float(), persistent=False)
             width += choices.numel()
         self.output_dim += width

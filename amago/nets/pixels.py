@@ -13,11 +13,11 @@ from amago.types import ObsSpec
 
 EMBEDDING_DIM = 8
 """Numbers per id where one-hots would be too wide: texts, large grids, many categories."""
-CHANNELS = (16, 32, 32)
+_CHANNELS = (16, 32, 32)
 """Channels after each halving of an image; the last one serves all further halvings."""
 IMAGE_FEATURES = 64
 """Features that an image contributes to a row."""
-SMALLEST_MAP = 8
+_SMALLEST_MAP = 8
 """Convolutions halve an image until its longer side is at most this."""
 
 
@@ -37,7 +37,7 @@ def random_shift(images: UInt8[Tensor, "M C H W"], reach: int) -> UInt8[Tensor, 
     return shifted.permute(0, 3, 1, 2)
 
 
-class SmallTrunk(nn.Sequential):
+class _SmallTrunk(nn.Sequential):
     """3×3 convolutions of stride 2."""
 
     def __init__(self, channels: int, widths: list[int]) -> None:
@@ -48,19 +48,19 @@ class SmallTrunk(nn.Sequential):
         super().__init__(*layers)
 
 
-class ResidualTrunk(nn.Sequential):
+class _ResidualTrunk(nn.Sequential):
     """Per halving a convolution, a pooling and two residual blocks [IMPALA, the large one]."""
 
     def __init__(self, channels: int, widths: list[int]) -> None:
         layers: list[nn.Module] = []
         for width in widths:
             layers += [nn.Conv2d(channels, width, 3, padding=1), nn.MaxPool2d(3, 2, padding=1)]
-            layers += [ResidualBlock(width), ResidualBlock(width)]
+            layers += [_ResidualBlock(width), _ResidualBlock(width)]
             channels = width
         super().__init__(*layers, nn.LeakyReLU())
 
 
-class ResidualBlock(nn.Module):
+class _ResidualBlock(nn.Module):
     """Two 3×3 convolutions whose result is added to their input."""
 
     def __init__(self, width: int) -> None:
@@ -87,10 +87,10 @@ class ImageEncoder(nn.Module):
         # A sixteenth of the shorter side at most, or small frames would lose their content.
         self.reach = min(settings.random_shift, min(height, width) // 16)
         count = 0
-        while max(height, width) > SMALLEST_MAP:
+        while max(height, width) > _SMALLEST_MAP:
             height, width, count = (height + 1) // 2, (width + 1) // 2, count + 1
-        widths = [CHANNELS[min(i, len(CHANNELS) - 1)] for i in range(count)]
-        trunk = ResidualTrunk if settings.cnn == "residual" else SmallTrunk
+        widths = [_CHANNELS[min(i, len(_CHANNELS) - 1)] for i in range(count)]
+        trunk = _ResidualTrunk if settings.cnn == "residual" else _SmallTrunk
         self.trunk = trunk(channels, widths)
         self.out = nn.Linear(widths[-1] * height * width, IMAGE_FEATURES)
         self.norm = nn.LayerNorm(IMAGE_FEATURES)
@@ -98,7 +98,7 @@ class ImageEncoder(nn.Module):
 
     def forward(self, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         """Images uint8 or grids of ids [M, ...] → features; images are shifted in training."""
-        x = channels_first(values, self.spec)
+        x = _channels_first(values, self.spec)
         if self.embedding is not None:
             x = self.embedding(x.long()).permute(0, 1, 4, 2, 3).flatten(1, 2)
         else:
@@ -109,7 +109,7 @@ class ImageEncoder(nn.Module):
         return features
 
 
-def channels_first(values: Tensor, spec: ObsSpec) -> Tensor:
+def _channels_first(values: Tensor, spec: ObsSpec) -> Tensor:
     """[M, ...] as [M, C, H, W], whichever way the environment lays its images out."""
     if spec.channels_axis is None:
         return values[:, None]

@@ -15,9 +15,9 @@ from amago.nets.pixels import EMBEDDING_DIM, ImageEncoder
 from amago.nets.settings import EncoderSettings, InstructionSettings
 from amago.types import Batch, EnvSpec, ObsSpec
 
-ONE_HOT_LIMIT = 1024
+_ONE_HOT_LIMIT = 1024
 """Ids of one observation that would be wider than this as one-hots are embedded instead."""
-GRID_SIDE = 16
+_GRID_SIDE = 16
 """Grids of ids with both sides from here on go through a convolutional trunk."""
 
 
@@ -134,9 +134,9 @@ def _route(item: ObsSpec) -> str:
         return "trunk"
     if len(item.shape) in (2, 3):
         sides = [size for axis, size in enumerate(item.shape) if axis != item.channels_axis]
-        if min(sides) >= GRID_SIDE:
+        if min(sides) >= _GRID_SIDE:
             return "trunk"
-    return "one_hot" if _count(item.shape) * item.size <= ONE_HOT_LIMIT else "embed"
+    return "one_hot" if _count(item.shape) * item.size <= _ONE_HOT_LIMIT else "embed"
 
 
 def flat(values: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ from PIL import Image
 
 from amago.types import Array
 
-MAX_BYTES = 6 * 2**20
+_MAX_BYTES = 6 * 2**20
 """Of all pictures of one session; the oldest go first."""
-MAX_KNOWN = 512
+_MAX_KNOWN = 512
 """Pictures that are remembered across sessions: small worlds look the same again and again."""
 
 _known: OrderedDict[tuple[tuple[int, ...], int], bytes] = OrderedDict()
@@ -25,7 +25,7 @@ def png(picture: Array) -> bytes:
         buffer = io.BytesIO()
         Image.fromarray(picture).save(buffer, "PNG", compress_level=1)
         _known[key] = buffer.getvalue()
-        if len(_known) > MAX_KNOWN:
+        if len(_known) > _MAX_KNOWN:
             _known.popitem(last=False)
     return _known[key]
 
@@ -33,7 +33,7 @@ def png(picture: Array) -> bytes:
 class FrameStore:
     """Numbered pictures; one that was not drawn, or had to go, is None."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._frames: dict[int, bytes] = {}
         self._next = 0
         self._bytes, self._max_bytes = 0, max_bytes

@@ -8,17 +8,17 @@ from typing import Any
 
 MAX_BYTES = 4096
 """Of one message."""
-MAX_TEXT = 300
-MAX_SEED = 2**31 - 1
+_MAX_TEXT = 300
+_MAX_SEED = 2**31 - 1
 
-Check = Callable[[Any], bool]
+_Check = Callable[[Any], bool]
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
+    return isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable()
 
 
-def _between(low: int, high: int) -> Check:
+def _between(low: int, high: int) -> _Check:
     return lambda value: type(value) is int and low <= value <= high
 
 
@@ -30,10 +30,10 @@ def _player(value: Any) -> bool:
     return value in ("agent", "you")
 
 
-REQUESTS: dict[str, dict[str, Check]] = {
+_REQUESTS: dict[str, dict[str, _Check]] = {
     "begin": {
         "agent": _text,
-        "seed": _between(0, MAX_SEED),
+        "seed": _between(0, _MAX_SEED),
         "player": _player,
         "instruction": _text,
         "dark": _flag,
@@ -62,9 +62,9 @@ def read(text: str) -> dict[str, Any]:
     if not isinstance(request, dict):
         raise ValueError("a message is one JSON object")
     kind = request.get("type")
-    fields = REQUESTS.get(kind) if isinstance(kind, str) else None
+    fields = _REQUESTS.get(kind) if isinstance(kind, str) else None
     if fields is None:
-        raise ValueError(f"a message's type is one of {', '.join(REQUESTS)}")
+        raise ValueError(f"a message's type is one of {', '.join(_REQUESTS)}")
     if set(request) != {"type", *fields}:
         wanted = ", ".join(fields) or "nothing"
         raise ValueError(f"a message of type {kind} has {wanted} besides its type")

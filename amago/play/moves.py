@@ -8,11 +8,11 @@ import numpy as np
 
 from amago.types import ActionSpec, Array
 
-KEYS = "1234567890qwertyuiopasdfghjklzxcvbnm"
+_KEYS = "1234567890qwertyuiopasdfghjklzxcvbnm"
 """For actions without a key of their own, in the browser's names."""
-ARROWS = {"left": "ArrowLeft", "up": "ArrowUp", "right": "ArrowRight", "down": "ArrowDown"}
+_ARROWS = {"left": "ArrowLeft", "up": "ArrowUp", "right": "ArrowRight", "down": "ArrowDown"}
 
-NAMES: dict[str, tuple[str, ...]] = {
+_NAMES: dict[str, tuple[str, ...]] = {
     "amago/DarkKeyToDoor-v0": ("left", "up", "right", "down", "stay"),
     "amago/TMaze-v0": ("right", "up", "left", "down"),
     "amago/ActiveTMaze-v0": ("right", "up", "left", "down"),
@@ -27,7 +27,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Names of discrete actions, by environment."""
-OWN_KEYS = {"stay": "s", "noop": "s", "forward": "ArrowUp"}
+_OWN_KEYS = {"stay": "s", "noop": "s", "forward": "ArrowUp"}
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def moves_of(env_id: str, action: ActionSpec) -> list[Move]:
                 ("stay", "s", (0, 0)),
             )
         ]
-    if action.kind != "discrete" or action.size > len(KEYS):
+    if action.kind != "discrete" or action.size > len(_KEYS):
         return []
     names = action_names(env_id, action)
-    keys = {name: ARROWS.get(name) or OWN_KEYS.get(name) for name in names}
-    spare = iter([key for key in KEYS if key not in keys.values()])
+    keys = {name: _ARROWS.get(name) or _OWN_KEYS.get(name) for name in names}
+    spare = iter([key for key in _KEYS if key not in keys.values()])
     return [
         Move(name, keys[name] or next(spare), np.array([index])) for index, name in enumerate(names)
     ]
@@ -66,7 +66,7 @@ def moves_of(env_id: str, action: ActionSpec) -> list[Move]:
 
 def action_names(env_id: str, action: ActionSpec) -> tuple[str, ...]:
     """One name per discrete action, or per number of a continuous one."""
-    known = NAMES.get(env_id, ())
+    known = _NAMES.get(env_id, ())
     if action.kind == "discrete" and len(known) == action.size:
         return known
     if action.kind == "continuous" and action.size == 2:

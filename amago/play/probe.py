@@ -119,7 +119,7 @@ def _spy(memory: KeyValueCache, layer: int, seen: dict[str, Any]) -> Any:
 
         def listening(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             mixed: Tensor = mix(query, key, value)
-            seen["attention"].append(weights_of(memory, layer, query))
+            seen["attention"].append(_weights_of(memory, layer, query))
             return mixed
 
         return x, rotation, listening
@@ -127,7 +127,7 @@ def _spy(memory: KeyValueCache, layer: int, seen: dict[str, Any]) -> Any:
     return hook
 
 
-def weights_of(cache: KeyValueCache, layer: int, query: Tensor) -> Tensor:
+def _weights_of(cache: KeyValueCache, layer: int, query: Tensor) -> Tensor:
     """Attention of lane 0's newest row [heads, rows in memory], oldest row first."""
     count = int(min(cache.lengths[0], cache.context_length))
     keys = cache.keys[layer, 0, :, :count]  # [heads, slots, dim]

@@ -50,7 +50,7 @@ class Limits:
     """Refused messages after which a session is closed."""
 
 
-class Playground:
+class _Playground:
     """Visitors of one server."""
 
     def __init__(self, shelf: Shelf, limits: Limits) -> None:
@@ -121,7 +121,7 @@ def _answer(visitor: Visitor, request: dict[str, Any]) -> Reply:
 
 def make_app(shelf: Shelf, host: str = "127.0.0.1", limits: Limits | None = None) -> Guard:
     """The whole application, behind its guard."""
-    ground = Playground(shelf, limits or Limits())
+    ground = _Playground(shelf, limits or Limits())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -22,9 +22,9 @@ from amago.types import Array, Timestep
 
 MAX_EXPERIMENTS = 24
 """Wipes, changes and transplants per rollout: playing again repeats them."""
-EMPTYING = ("wipe", "transplant")
+_EMPTYING = ("wipe", "transplant")
 """Experiments after which memory holds nothing of what it held."""
-OBS_NUMBERS = 24
+_OBS_NUMBERS = 24
 """Most numbers of an observation that a row shows."""
 
 
@@ -44,7 +44,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Event:
+class _Event:
     kind: str
     """step, wipe, change or transplant."""
     time: int
@@ -52,7 +52,7 @@ class Event:
 
 
 @dataclass
-class Rollout:
+class _Rollout:
     """Everything that playing again rebuilds."""
 
     row: Timestep
@@ -84,7 +84,7 @@ class Session:
         self.frames = FrameStore()
         self.best = self.world.best_rewards()
         self.random = self.world.random_returns()
-        self.events: list[Event] = []
+        self.events: list[_Event] = []
         self.rows: list[Row] = []
         self.rewards: list[float] = []
         self.thought: Thought | None = None
@@ -112,7 +112,7 @@ class Session:
             raise ValueError(f"expected {wanted}")
         action = self.chosen if move is None else self._move(move)
         assert action is not None
-        self.events.append(Event("step", self.time, action))
+        self.events.append(_Event("step", self.time, action))
         self.rollout.row = self.world.step(action)
         self.rewards.append(float(self.rollout.row.prev_reward[0]))
         self._arrive()
@@ -156,8 +156,8 @@ class Session:
             raise ValueError(f"there are {len(self.world.moves)} moves, got move {move}")
         return self.world.moves[move].action
 
-    def _begin(self) -> Rollout:
-        return Rollout(self.world.begin(), self.mind.empty_memory())
+    def _begin(self) -> _Rollout:
+        return _Rollout(self.world.begin(), self.mind.empty_memory())
 
     def _arrive(self) -> None:
         """Show the row where the rollout is now, and let the agent think about it."""
@@ -183,7 +183,7 @@ class Session:
         )
         self._remember(rollout, self.rows[self.time])
 
-    def _remember(self, rollout: Rollout, row: Row) -> None:
+    def _remember(self, rollout: _Rollout, row: Row) -> None:
         rollout.past.append(row)
         longest = getattr(self.mind.agent.memory, "context_length", None)
         if longest is not None:
@@ -196,7 +196,7 @@ class Session:
             )
         if self.ended:
             raise ValueError("this rollout has ended; begin again")
-        self.events.append(Event(kind, self.time))
+        self.events.append(_Event(kind, self.time))
         self._replay()
         if kind == "change":
             del self.rows[self.time :]  # the current row looks different now
@@ -205,7 +205,7 @@ class Session:
     def _replay(self) -> None:
         """Play all events again, up to the row where the rollout is now, not yet thought about."""
         self.rollout = rollout = self._begin()
-        emptied = [n for n, event in enumerate(self.events) if event.kind in EMPTYING]
+        emptied = [n for n, event in enumerate(self.events) if event.kind in _EMPTYING]
         fresh = emptied[-1] if emptied else -1  # what memory held before this event is gone
         for number, event in enumerate(self.events):
             if event.kind == "step":
@@ -226,7 +226,7 @@ class Session:
         rows: list[Row] = []
         other = World(self.loaded.config.env, _seed(self.seed, 1000 + number) % 2**31)
         with contextlib.closing(other):
-            donor = Rollout(other.begin(), self.mind.empty_memory())
+            donor = _Rollout(other.begin(), self.mind.empty_memory())
             while len(rows) < steps and not donor.row.last[0]:
                 time = len(rows)
                 frame = self.frames.add(other.picture()) if known is None else known[time].frame
@@ -244,7 +244,7 @@ def _row(row: Timestep, time: int, frame: int, own: bool = True) -> Row:
 
 
 def _numbers(values: Iterable[float] | Array) -> list[float]:
-    return [round(float(value), 3) for value in np.ravel(np.asarray(values))[:OBS_NUMBERS]]
+    return [round(float(value), 3) for value in np.ravel(np.asarray(values))[:_OBS_NUMBERS]]
 
 
 def _seed(*parts: int) -> int:

@@ -16,7 +16,7 @@ from amago.training import packed
 from amago.training.source import ZOO_PREFIX, find_source, zoo_names
 from amago.zoo.cards import reference
 
-DEFAULT = "dark-key-to-door"
+_DEFAULT = "dark-key-to-door"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Shelf:
         for name in zoo_names():
             if ZOO_PREFIX + name not in self._sources.values():
                 self._sources[self._free_key(name)] = ZOO_PREFIX + name
-        self.default = next(iter(self._sources)) if runs else DEFAULT
+        self.default = next(iter(self._sources)) if runs else _DEFAULT
         self._loaded: dict[str, Loaded] = {}
         self._cards = [self._described(key, name) for key, name in self._sources.items()]
 

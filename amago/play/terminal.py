@@ -15,9 +15,9 @@ from rich.text import Text
 from amago.play.session import Session
 from amago.types import Array
 
-WIDTH = 40
+_WIDTH = 40
 """Columns of the world; a character is one column wide and two rows high."""
-BAR = 18
+_BAR = 18
 
 
 def watch(session: Session, steps_per_second: float, console: Console) -> None:
@@ -28,7 +28,7 @@ def watch(session: Session, steps_per_second: float, console: Console) -> None:
             started = time.monotonic()
             live.update(panel(session), refresh=True)
             time.sleep(max(0.0, seconds - (time.monotonic() - started)))
-    console.print(summary(session))
+    console.print(_summary(session))
 
 
 def _steps(session: Session) -> Iterator[None]:
@@ -47,7 +47,7 @@ def panel(session: Session) -> RenderableType:
     return table
 
 
-def blocks(picture: Array, width: int = WIDTH) -> Text:
+def blocks(picture: Array, width: int = _WIDTH) -> Text:
     """An RGB frame in characters: the upper half is the letter, the lower one its background."""
     height = max(2, round(width * picture.shape[0] / picture.shape[1]) // 2 * 2)
     # Means of areas: thin lines become faint, but none disappears.
@@ -60,7 +60,7 @@ def blocks(picture: Array, width: int = WIDTH) -> Text:
     return text
 
 
-def summary(session: Session) -> str:
+def _summary(session: Session) -> str:
     """What the rollout earned beside random play and the oracle in the same world."""
     parts = [f"return {sum(session.rewards):g}", f"random play {session.random[-1]:.1f}"]
     if session.best is not None:
@@ -91,7 +91,7 @@ def _policy(session: Session) -> Table:
         return table
     if thought.probabilities is not None:
         for name, share in zip(session.action_names, thought.probabilities, strict=True):
-            table.add_row(name, Text("█" * round(share * BAR), style="blue"), f"{share:.2f}")
+            table.add_row(name, Text("█" * round(share * _BAR), style="blue"), f"{share:.2f}")
     elif thought.mean is not None and thought.deviation is not None:
         pairs = zip(session.action_names, thought.mean, thought.deviation, strict=True)
         for name, mean, deviation in pairs:

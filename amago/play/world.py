@@ -21,10 +21,10 @@ from amago.play.moves import Move, moves_of
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import Array, EnvSpec, Timestep
 
-MAX_STEPS = 4000
+_MAX_STEPS = 4000
 """A rollout is shown up to here; most end earlier."""
-RANDOM_ROLLOUTS = 16
-RANDOM_STEPS = 4000
+_RANDOM_ROLLOUTS = 16
+_RANDOM_STEPS = 4000
 """Most steps of random play for its curve."""
 RANDOM_SECONDS = 1.0
 """Most time for it in environments that are stepped one lane at a time."""
@@ -60,7 +60,7 @@ def _other_road(task: Any, rng: np.random.Generator) -> None:
     task.drop[0] = rng.choice([drop for drop in range(4, 8) if drop != task.drop[0]])
 
 
-CHANGES = {
+_CHANGES = {
     "amago/DarkKeyToDoor-v0": Change("new key and door, same room", _new_key_and_door),
     "amago/Wind-v0": Change("another wind", _new_wind),
     "amago/TMaze-v0": Change("the goal on the other side", _other_side),
@@ -77,7 +77,7 @@ def _without_key_and_door(task: Any, frame: Array) -> Array:
     return frame
 
 
-IN_THE_DARK: dict[str, Callable[[Any, Array], Array]] = {
+_IN_THE_DARK: dict[str, Callable[[Any, Array], Array]] = {
     "amago/DarkKeyToDoor-v0": _without_key_and_door,
 }
 """Pictures without what the agent cannot see, for a fair match."""
@@ -92,7 +92,7 @@ class World:
         self.seed = seed
         self.env = make_vector(self.settings, seed=seed, num_lanes=1)
         self.spec: EnvSpec = self.env.spec
-        self.horizon = min(self.spec.horizon or MAX_STEPS, MAX_STEPS)
+        self.horizon = min(self.spec.horizon or _MAX_STEPS, _MAX_STEPS)
         self.moves: list[Move] = moves_of(self.settings.id, self.spec.action)
 
     def begin(self) -> Timestep:
@@ -107,21 +107,21 @@ class World:
     @property
     def can_be_dark(self) -> bool:
         """Whether there are pictures without what the agent cannot see."""
-        return self.settings.id in IN_THE_DARK and self._task() is not None
+        return self.settings.id in _IN_THE_DARK and self._task() is not None
 
     def picture(self, dark: bool = False) -> Array | None:
         """An RGB frame, or None where the environment cannot be drawn here."""
         with contextlib.suppress(Exception):  # no display, no renderer: the rows still tell
             frame = self.env.render()
             if dark and self.can_be_dark:
-                return IN_THE_DARK[self.settings.id](self._task(), frame)
+                return _IN_THE_DARK[self.settings.id](self._task(), frame)
             return frame
         return None
 
     @property
     def change(self) -> Change | None:
         """How this world can be changed; None where nobody has said how."""
-        return CHANGES.get(self.settings.id) if self._task() is not None else None
+        return _CHANGES.get(self.settings.id) if self._task() is not None else None
 
     def apply_change(self, seed: int) -> None:
         change, task = self.change, self._task()
@@ -154,7 +154,7 @@ class World:
 
     def random_returns(self) -> list[float]:
         """The mean return so far of random play in this very world."""
-        rollouts = max(2, min(RANDOM_ROLLOUTS, RANDOM_STEPS // self.horizon))
+        rollouts = max(2, min(_RANDOM_ROLLOUTS, _RANDOM_STEPS // self.horizon))
         policy = RandomPolicy(self.spec, self.seed)
         if isinstance(self.env, NativeVector):
             rewards = self._random_rewards_together(self.env, rollouts, policy)
@@ -212,4 +212,4 @@ class World:
 
 
 def _trimmed(rewards: Array) -> list[float]:
-    return [float(value) for value in rewards[:MAX_STEPS]]
+    return [float(value) for value in rewards[:_MAX_STEPS]]

@@ -10,7 +10,7 @@ from rich.table import Table
 from amago.training.packed import Card, read_card
 from amago.training.source import ZOO_PREFIX, zoo_names, zoo_path
 
-BARS = "▁▂▃▄▅▆▇█"
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 def card_of(name: str) -> Card:
@@ -66,15 +66,15 @@ def card_text(name: str, card: Card) -> str:
     lines += [f"  seeds         {seeds}"]
     if returns:
         steps = card.curve[-1][0]
-        lines += [f"  curve         {sparkline(returns)}  (return over {steps:,.0f} steps)"]
+        lines += [f"  curve         {_sparkline(returns)}  (return over {steps:,.0f} steps)"]
     return "\n".join([*lines, *(f"  limits        {text}" for text in card.cannot)])
 
 
-def sparkline(values: list[float]) -> str:
+def _sparkline(values: list[float]) -> str:
     """Numbers as bars of eight heights."""
     low, high = min(values), max(values)
-    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
-    return "".join(BARS[round((value - low) * scale)] for value in values)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((value - low) * scale)] for value in values)
 
 
 def _score(scores: dict[str, Any] | None) -> str:

@@ -16,7 +16,7 @@ from amago.training.files import read_json
 from amago.training.source import Source, find_source
 from amago.training.trust import check_env
 
-NOT_SETTINGS = ("run.threads", "run.device", "run.wandb_project", "env.num_workers")
+_NOT_SETTINGS = ("run.threads", "run.device", "run.wandb_project", "env.num_workers")
 """Settings that change where a run happens, not what it learns."""
 
 
@@ -44,7 +44,7 @@ def pack(
     result = _result(folder)
     card = packed.Card(
         header=source.header,
-        command=command_of(source),
+        command=_command_of(source),
         result=result,
         curve=list(_curve(folder)),
         seeds={str(r["seed"]): r["return_mean"] for r in (result, *map(_result, map(Path, also)))},
@@ -58,7 +58,7 @@ def pack(
     return card
 
 
-def command_of(source: Source) -> str:
+def _command_of(source: Source) -> str:
     """What trains such an agent: the preset, and every setting that differs from it."""
     name, seed = source.header.get("preset") or "", source.header["seed"]
     if name not in PRESETS:
@@ -67,7 +67,7 @@ def command_of(source: Source) -> str:
     changed = [
         f"--{key.replace('_', '-')} {_text(value)}"
         for key, value in ours.items()
-        if key not in NOT_SETTINGS and value != usual.get(key)
+        if key not in _NOT_SETTINGS and value != usual.get(key)
     ]
     return " ".join(["amago train", name, f"--seed {seed}", *changed])
 

@@ -34,7 +34,7 @@ def mlp(*sizes: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def positions(time: Tensor, width: int) -> Tensor:
+def _positions(time: Tensor, width: int) -> Tensor:
     powers = torch.arange(width // 2, dtype=torch.float64) / (width // 2)
     angles = time.double()[..., None] / 10_000.0**powers
     return torch.cat((angles.sin(), angles.cos()), -1).float()
@@ -65,7 +65,7 @@ class SigmaLinear(nn.Module):
         return F.linear(x, self.gain / sigma * self.weight, self.bias)
 
 
-class Block(nn.Module):
+class _Block(nn.Module):
     """One layer of the Transformer."""
 
     def __init__(self, settings: TransformerSettings) -> None:
@@ -92,7 +92,7 @@ class Block(nn.Module):
         return after
 
 
-class Statistics(nn.Module):
+class _Statistics(nn.Module):
     """Bias-corrected running mean and deviation."""
 
     mean: Tensor
@@ -136,20 +136,20 @@ class PlainAgent(nn.Module):
         width, heads = config.transformer.model_dim, config.heads
         num_real = sum(math.prod(item.shape) for item in spec.obs.values()) + 1
         size_in = num_real + spec.action.size + 1 + (spec.horizon is not None)
-        self.normalizer = Statistics(num_real, 1e-4, 1e-4)
+        self.normalizer = _Statistics(num_real, 1e-4, 1e-4)
         self.encoder = mlp(size_in, *config.encoder.hidden)
         self.encoder_norm = nn.LayerNorm(config.encoder.hidden[-1])
         self.embed = nn.Linear(config.encoder.hidden[-1], width)
         self.dropout = nn.Dropout(config.transformer.dropout)
         self.blocks = nn.ModuleList(
-            Block(config.transformer) for _ in range(config.transformer.num_layers)
+            _Block(config.transformer) for _ in range(config.transformer.num_layers)
         )
         self.norm = nn.LayerNorm(width)
         self.actor = mlp(width, *heads.hidden, outputs)
         self.critics = nn.ModuleList(
             mlp(width, *heads.hidden, outputs) for _ in range(heads.num_critics)
         )
-        self.popart = Statistics(len(discounts), heads.popart_rate, 1e-4)
+        self.popart = _Statistics(len(discounts), heads.popart_rate, 1e-4)
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
 
@@ -170,7 +170,7 @@ class PlainAgent(nn.Module):
         if self.spec.horizon is not None:
             features.append((rows.time / self.spec.horizon)[..., None])
         x = self.embed(self.encoder_norm(self.encoder(torch.cat(features, -1))))
-        x = self.dropout(x + positions(rows.time, x.shape[-1]))
+        x = self.dropout(x + _positions(rows.time, x.shape[-1]))
         for block in self.blocks:
             x = block(x, allowed)
         states: Tensor = self.norm(x)

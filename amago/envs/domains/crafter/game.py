@@ -19,7 +19,7 @@ AREA = (64, 64)
 _VIEW = (9, 9)
 """Cells of the picture; its last two rows show the inventory."""
 LOCAL_VIEW = (9, 7)
-REACH = 2 * max(_VIEW) - 1
+_REACH = 2 * max(_VIEW) - 1
 """Creatures farther from the player than this stand still."""
 ACTIONS: tuple[str, ...] = tuple(constants.actions)
 ITEMS: tuple[str, ...] = tuple(constants.items)
@@ -109,11 +109,11 @@ class Game(crafter.Env):  # type: ignore[misc]
         assert items[1] is self._player
         self._player.update()
         x, y = (int(value) for value in self._player.pos)
-        x0, y0 = max(x - REACH, 0), max(y - REACH, 0)
-        patch = self._world._obj_map[x0 : x + REACH + 1, y0 : y + REACH + 1]
+        x0, y0 = max(x - _REACH, 0), max(y - _REACH, 0)
+        patch = self._world._obj_map[x0 : x + _REACH + 1, y0 : y + _REACH + 1]
         xs, ys = np.nonzero(patch)
         indices = patch[xs, ys]
-        near = indices[np.abs(xs + (x0 - x)) + np.abs(ys + (y0 - y)) <= REACH]
+        near = indices[np.abs(xs + (x0 - x)) + np.abs(ys + (y0 - y)) <= _REACH]
         for index in np.sort(near).tolist():
             if 1 < index < count and items[index] is not None:
                 items[index].update()

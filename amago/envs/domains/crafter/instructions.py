@@ -19,7 +19,7 @@ MAX_GOALS = 5
 _CENTRE = 32
 _FARTHEST = 44
 
-KINDS = {"collect": 0.30, "defeat": 0.10, "eat": 0.10, "make": 0.15, "place": 0.15, "travel": 0.20}
+_KINDS = {"collect": 0.30, "defeat": 0.10, "eat": 0.10, "make": 0.15, "place": 0.15, "travel": 0.20}
 _OBJECTS = {
     "collect": {
         "sapling": 0.2, "wood": 0.2, "stone": 0.18, "drink": 0.17,
@@ -82,7 +82,7 @@ def draw_tech_tree(
 
 def draw_goal(generator: np.random.Generator) -> Goal:
     """One goal by the weights. "Wake up" is never drawn: it is learned by relabeling alone."""
-    kind = _choice(generator, KINDS)
+    kind = _choice(generator, _KINDS)
     if kind == "travel":
         return draw_travel(generator)
     thing = _choice(generator, _OBJECTS[kind])

@@ -34,7 +34,7 @@ class _CrafterGoals(GoalSpec):
         return goals.write_goal(goal.tolist())
 
 
-class ExpandedCrafterGoals(_CrafterGoals):
+class _ExpandedCrafterGoals(_CrafterGoals):
     known: ClassVar[frozenset[goals.Goal]] = goals.EXPANDED_GOALS
 
 
@@ -44,5 +44,5 @@ def goal_spec(expanded: bool, max_goals: int = MAX_GOALS) -> GoalSpec:
         "vocabulary": goals.VOCABULARY,
         "repeats": True,
     }
-    cls = ExpandedCrafterGoals if expanded else _CrafterGoals
+    cls = _ExpandedCrafterGoals if expanded else _CrafterGoals
     return cls(max_goals, goals.GOAL_SIZE, **arguments)

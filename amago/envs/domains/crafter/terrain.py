@@ -28,7 +28,7 @@ def _noise_grid(xs: Array, ys: Array, z: float, perm: Array, gradients: Array) -
     return grid
 
 
-class Noise:
+class _Noise:
     """Simplex noise over a grid of cells."""
 
     def __init__(self, seed: int, area: tuple[int, int]) -> None:
@@ -51,7 +51,7 @@ class Noise:
 
 def generate_world(world: Any, player: Any) -> None:
     """Fill a fresh world with materials and creatures."""
-    noise = Noise(world.random.randint(0, 2**31 - 1), world.area)
+    noise = _Noise(world.random.randint(0, 2**31 - 1), world.area)
     away_x, away_y = noise.x[:, None] - player.pos[0], noise.y[None] - player.pos[1]
     distance = np.sqrt(away_x**2 + away_y**2)
     draws = _Draws(world.random, 6 * distance.size)
@@ -78,7 +78,7 @@ class _Draws:
         self._random.random_sample(self._used)
 
 
-def _set_materials(world: Any, noise: Noise, distance: Array, draws: _Draws) -> Array:
+def _set_materials(world: Any, noise: _Noise, distance: Array, draws: _Draws) -> Array:
     """Write the map of materials; returns where tunnels are."""
     start: Array = 4 - distance + 2 * noise(8, (3, 1.0))
     start = 1 / (1 + np.exp(-start))

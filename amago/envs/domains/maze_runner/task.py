@@ -13,8 +13,8 @@ from amago.goals import GoalSpec
 from amago.ragged import Ragged
 from amago.types import BARE_KEY, Array
 
-SMALL = 15
-HORIZONS = (400, 1000)
+_SMALL = 15
+_HORIZONS = (400, 1000)
 """Steps up to size 15, and beyond (paper appendix C.4)."""
 
 
@@ -27,7 +27,7 @@ class MazeRunner(GoalTask):
 
     def __init__(
         self,
-        size: int = SMALL,
+        size: int = _SMALL,
         horizon: int | None = None,
         max_goals: int = 3,
         position: bool = True,
@@ -42,7 +42,7 @@ class MazeRunner(GoalTask):
                 f"expected an odd size, since walls stand on even cells, got {size}; use {size + 1}"
             )
         self.size = size
-        self.horizon = HORIZONS[size > SMALL] if horizon is None else horizon
+        self.horizon = _HORIZONS[size > _SMALL] if horizon is None else horizon
         check_at_least(1, horizon=self.horizon, max_goals=max_goals)
         self.position_shown, self.rewired, self.continuous = position, rewired, continuous
         self.spawn = np.array(maze.spawn_cell(size))
