@@ -31,7 +31,7 @@ results: install
 
 # About 20 minutes: kills and damages runs at random; writes the table of docs/reliability.md.
 torture: install
-	cd tests && ../$(BIN)/python torture.py --kills $(KILLS) --write ../docs/reliability.md
+	cd tests && ../$(BIN)/python -m torture --kills $(KILLS) --write ../docs/reliability.md
 
 test: check
 

@@ -1,20 +1,58 @@
-"""A small part of `make torture` in every run of the tests."""
+"""A part of `make torture` in every run of the tests."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from torture import KINDS, campaign, table
+import pytest
+from torture.campaign import MARKS, Outcome, campaign, tables, write
+from torture.faults import ATTACKS, Faults
+from torture.kills import Tally
+from torture.runs import KINDS
+
+from amago.nets.settings import MEMORIES
 
 
-def test_runs_that_are_killed_and_damaged_at_random_are_exact_or_say_what_is_wrong(
-    tmp_path: Path,
-) -> None:
-    kinds = ["GRU, continuous", "relabeling"]
-    assert set(kinds) <= set(KINDS)
-    tallies = campaign(kinds, kills=6, damages=6, seed=3, folder=tmp_path, say=print)
-    assert [failure for tally in tallies.values() for failure in tally.failures] == []
-    assert sum(tally.kills for tally in tallies.values()) >= 6
-    assert all(tally.exact == tally.runs for tally in tallies.values())
-    assert sum(tally.went_on + tally.refused for tally in tallies.values()) == 6
-    assert "| relabeling |" in table(tallies)
+def test_runs_that_are_killed_at_random_are_exact(tmp_path: Path) -> None:
+    outcome = campaign(["GRU, continuous", "relabeling"], 8, 0, 3, tmp_path, print)
+    assert outcome.failures == []
+    tallies = outcome.kills.values()
+    assert sum(tally.kills for tally in tallies) == 8
+    assert all(tally.exact == tally.runs > 0 for tally in tallies)
+
+
+def test_runs_that_are_attacked_otherwise_go_on_or_say_what_is_wrong(tmp_path: Path) -> None:
+    quick = [name for name in ATTACKS if "tmpfs" not in name and "user" not in name]
+    outcome = campaign(["GRU, continuous"], 1, 1, 4, tmp_path, print, quick)
+    assert outcome.failures == []
+    assert all(faults.times == 1 for faults in outcome.faults.values())
+
+
+def test_every_memory_and_kind_of_action_is_tortured() -> None:
+    from torture.runs import config_of
+
+    from amago.envs.registry import make_vector
+
+    configs = [config_of(kind) for kind in KINDS]
+    assert {config.memory for config in configs} == set(MEMORIES)
+    specs = [
+        make_vector(config.env, seed=0, num_lanes=max(1, len(config.env.ids))).spec
+        for config in configs
+        if not config.env.num_workers
+    ]
+    assert {spec.action.kind for spec in specs} == {
+        "continuous", "discrete", "multi-discrete", "multi-binary",
+    }  # fmt: skip
+
+
+def test_the_tables_are_written_where_a_page_has_a_place_for_them(tmp_path: Path) -> None:
+    outcome = Outcome({"GRU": Tally(kills=3, runs=1, exact=1)}, {"SIGINT": Faults(times=2)})
+    text = tables(outcome)
+    assert "| GRU | 3 |" in text and "| all | 3 |" in text and "| SIGINT | 2 |" in text
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{MARKS[0]}old\n{MARKS[1]}\nafter\n")
+    write(page, text)
+    assert page.read_text() == f"before\n{MARKS[0]}{text}\n{MARKS[1]}\nafter\n"
+    page.write_text("nothing here")
+    with pytest.raises(ValueError, match="no place"):
+        write(page, text)

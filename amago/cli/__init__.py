@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if verb is None:
         _fail(f"no verb is called {arguments[0]!r}; there are {', '.join(VERBS)}")
     assert verb is not None
-    with _warnings_on_stderr():
+    with _warnings_on_stderr(), _threads_without_traceback(shown=debug):
         try:
             sys.exit(verb[0](arguments[1:]))
         except KeyboardInterrupt:
@@ -83,6 +84,24 @@ def _warnings_on_stderr() -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def _threads_without_traceback(*, shown: bool) -> Iterator[None]:
+    """Say in one sentence what fails in a thread, such as TensorBoard's on a full disk."""
+    before = threading.excepthook
+
+    def say(failed: threading.ExceptHookArgs) -> None:
+        if shown or failed.exc_value is None:
+            before(failed)
+        else:
+            print(f"warning: {printable(explain(failed.exc_value))}", file=sys.stderr)
+
+    threading.excepthook = say
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _add_working_folder() -> None:

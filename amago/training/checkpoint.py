@@ -90,7 +90,7 @@ def problem(path: Path) -> str | None:
         sums = _checksums(path)
         for name in (MODEL, OPTIMIZER, STATE):
             content = (path / name).read_bytes()
-            if sums and sums.get(name) != _digest(content):
+            if sums.get(name) != _digest(content):
                 return f"{name} is damaged (its checksum differs)"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
@@ -161,17 +161,20 @@ def load_learner(path: Path, learner: Learner) -> None:
 
 def _check_sum(path: Path, name: str) -> None:
     """ValueError if a file is not what was written."""
-    sums = _checksums(path)
     if not (path / name).is_file():
         return  # reading it says so
-    if sums and sums.get(name) != _digest((path / name).read_bytes()):
+    try:
+        sums = _checksums(path)
+    except FileNotFoundError as error:
+        raise damaged(path / CHECKSUMS, "it is missing") from error
+    if sums.get(name) != _digest((path / name).read_bytes()):
         raise damaged(path / name, "its checksum differs")
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """The checksums of a checkpoint; none where it was made before they were written."""
+    """The checksums of a checkpoint."""
     file = path / CHECKSUMS
-    sums = read_json(file) if file.is_file() else {}
+    sums = read_json(file)
     if not isinstance(sums, dict):
         raise ValueError(f"{file} is damaged; restore it from a copy")
     return sums

@@ -1,0 +1,48 @@
+"""`make torture`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from torture.campaign import campaign, tables, write
+from torture.runs import KINDS
+from torture.sweeps import KIND as SWEEP
+
+_EVERY = [*KINDS, SWEEP]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=150)
+    parser.add_argument("--faults", type=int, default=6, help="times that each attack is made")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--kinds", nargs="+", choices=_EVERY, default=_EVERY)
+    parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
+    options = parser.parse_args()
+    start, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="amago-torture-"))
+    outcome = campaign(
+        options.kinds, options.kills, options.faults, options.seed, folder,
+        lambda text: print(text, flush=True),
+    )  # fmt: skip
+    minutes = (time.monotonic() - start) / 60
+    text = (
+        f"`KILLS={options.kills}`, seed {options.seed}, {time.strftime('%Y-%m-%d')}, "
+        f"{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n{tables(outcome)}"
+    )
+    print(text)
+    for failure in outcome.failures:
+        print("FAILURE:", failure)
+    if not outcome.failures:
+        shutil.rmtree(folder)
+    if options.write is not None:
+        write(options.write, text)
+    return int(bool(outcome.failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
