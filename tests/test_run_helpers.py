@@ -21,7 +21,7 @@ from amago import api
 from amago.cli import main
 from amago.config import Config, override
 from amago.envs.catalogue import TASKS, task_arguments
-from amago.training import kept
+from amago.training import checkpoint, kept
 from amago.training.view import Silent
 
 torch.set_num_threads(1)
@@ -117,6 +117,13 @@ def differing(a: Path, b: Path) -> list[str]:
     """Names of what two runs do not have in common, bit for bit."""
     ours, theirs = evidence(a), evidence(b)
     return [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+
+
+def sign(path: Path) -> None:
+    """Give the files of a checkpoint, whatever is in them, checksums that fit."""
+    names = (checkpoint.MODEL, checkpoint.OPTIMIZER, checkpoint.STATE)
+    sums = {name: checkpoint.digest((path / name).read_bytes()) for name in names}
+    (path / checkpoint.CHECKSUMS).write_text(json.dumps(sums))
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -125,7 +125,9 @@ def test_a_flipped_bit_is_found_and_the_next_older_checkpoint_is_taken(
     assert evidence(run)["latest"] == "000006"
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"]
+)
 def test_a_missing_file_makes_the_next_older_checkpoint_go_on(
     name: str, run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -145,6 +147,16 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_refused_and_nothing_is_delet
     assert code == 2 and err.count("its checksum differs") == 5
     assert f"amago resume {run} --from 0" in err
     assert listing(run) == before
+
+
+def test_a_checkpoint_without_checksums_is_never_evaluated(
+    run: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (run / "checkpoints" / "000005" / "checksums.json").unlink()
+    code, _, _ = command(capsys, "eval", run, "--episodes", "2", "--json")
+    assert code == 0 and "using the checkpoint of epoch 4" in caplog.text
+    code, _, err = command(capsys, "eval", run, "--episodes", "2", "--which", "5")
+    assert code == 2 and "checksums.json is damaged (it is missing)" in err
 
 
 def test_the_weights_of_a_damaged_checkpoint_are_never_evaluated(

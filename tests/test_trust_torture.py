@@ -41,7 +41,7 @@ def test_every_memory_and_kind_of_action_is_tortured() -> None:
         if not config.env.num_workers
     ]
     assert {spec.action.kind for spec in specs} == {
-        "continuous", "discrete", "multi-discrete", "multi-binary",
+        "continuous", "discrete", "multi_discrete", "multi_binary",
     }  # fmt: skip
 
 

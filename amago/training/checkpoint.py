@@ -74,7 +74,7 @@ def save(folder: Path, snapshot: Snapshot, *, best: bool = False) -> Path:
     for file, content in contents.items():
         (temporary / file).write_bytes(content)
         sync_path(temporary / file)
-    write_json(temporary / CHECKSUMS, {file: _digest(data) for file, data in contents.items()})
+    write_json(temporary / CHECKSUMS, {file: digest(data) for file, data in contents.items()})
     shutil.rmtree(final, ignore_errors=True)
     os.rename(temporary, final)
     sync_path(folder)
@@ -90,7 +90,7 @@ def problem(path: Path) -> str | None:
         sums = _checksums(path)
         for name in (MODEL, OPTIMIZER, STATE):
             content = (path / name).read_bytes()
-            if sums.get(name) != _digest(content):
+            if sums.get(name) != digest(content):
                 return f"{name} is damaged (its checksum differs)"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
@@ -167,7 +167,7 @@ def _check_sum(path: Path, name: str) -> None:
         sums = _checksums(path)
     except FileNotFoundError as error:
         raise damaged(path / CHECKSUMS, "it is missing") from error
-    if sums.get(name) != _digest((path / name).read_bytes()):
+    if sums.get(name) != digest((path / name).read_bytes()):
         raise damaged(path / name, "its checksum differs")
 
 
@@ -202,7 +202,8 @@ def _misfit(path: Path, reason: str) -> ValueError:
     )
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """The checksum of a file's content."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

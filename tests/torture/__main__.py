@@ -19,7 +19,7 @@ _EVERY = [*KINDS, SWEEP]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=150)
-    parser.add_argument("--faults", type=int, default=6, help="times that each attack is made")
+    parser.add_argument("--faults", type=int, default=3, help="times that each attack is made")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--kinds", nargs="+", choices=_EVERY, default=_EVERY)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")

@@ -67,27 +67,33 @@ def campaign(
     return outcome
 
 
+_COUNTS = ("kills", "while_restoring", "in_resumed_runs", "at_files", "runs", "exact")
+_KILLS_HEAD = (
+    "| runs | kills | while restoring | in resumed runs | at a file operation "
+    "| complete runs | exact | failures |\n|---|---|---|---|---|---|---|---|"
+)
+_FAULTS_HEAD = (
+    "| attack | times | stopped or refused in one sentence | exact, at once or afterwards "
+    "| went on with what was left | failures |\n|---|---|---|---|---|---|"
+)
+
+
 def tables(outcome: Outcome) -> str:
     """The results as docs/reliability.md shows them."""
-    rows = ["| runs | kills | while restoring | in resumed runs | at a file operation "
-            "| complete runs | exact | failures |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    total = Tally()
-    for kind, t in [*outcome.kills.items(), ("all", total)]:
-        counts = (t.kills, t.while_restoring, t.in_resumed_runs, t.at_files, t.runs, t.exact)
-        rows.append(f"| {kind} | {' | '.join(map(str, counts))} | {len(t.failures)} |")
-        if t is not total:
-            for name in ("kills", "while_restoring", "in_resumed_runs", "at_files", "runs",
-                         "exact", "failures"):  # fmt: skip
-                setattr(total, name, getattr(total, name) + getattr(t, name))
-    if not outcome.faults:
-        return "\n".join(rows)
-    rows += ["", "| attack | times | stopped or refused in one sentence | exact, at once or "
-             "afterwards | went on with what was left | failures |", "|---|---|---|---|---|---|"]  # fmt: skip
-    rows += [
-        f"| {name} | {f.times} | {f.refused} | {f.exact} | {f.went_on} | {len(f.failures)} |"
-        for name, f in outcome.faults.items()
-    ]
+    rows, tallies = [_KILLS_HEAD], outcome.kills.values()
+    for kind, tally in outcome.kills.items():
+        rows.append(_row(kind, [getattr(tally, name) for name in _COUNTS], tally.failures))
+    sums = [sum(getattr(tally, name) for tally in tallies) for name in _COUNTS]
+    rows.append(_row("all", sums, [each for tally in tallies for each in tally.failures]))
+    rows += ["", _FAULTS_HEAD] if outcome.faults else []
+    for name, seen in outcome.faults.items():
+        counts = [seen.times, seen.refused, seen.exact, seen.went_on]
+        rows.append(_row(name, counts, seen.failures))
     return "\n".join(rows)
+
+
+def _row(name: str, counts: list[int], failures: list[str]) -> str:
+    return f"| {name} | {' | '.join(map(str, counts))} | {len(failures)} |"
 
 
 def write(page: Path, text: str) -> None:

@@ -117,7 +117,7 @@ def at_operation(board: Board, number: int | None, interfere: Interfere = die) -
     io.open = open_to_write  # type: ignore[assignment]
 
 
-def raising(number: int, board: Board) -> Interfere:
+def raising(number: int) -> Interfere:
     """What a system does that refuses to write: an OSError of that number."""
 
     def interfere() -> NoReturn:

@@ -16,12 +16,11 @@ from typing import Any
 
 from test_run_helpers import differing, no_plots
 from test_trust_checkpoints import listing
-from torture.children import Board, Child, at_operation, command, raising
-from torture.kills import Rhythm
-from torture.runs import SEED, config_of
 
 from amago import api
-from amago.training import interrupt
+from torture.children import Board, Child, Watched, at_operation, command, raising
+from torture.kills import Rhythm
+from torture.runs import KINDS, SEED, config_of
 
 _FILES = (
     "checkpoints/*/model.safetensors", "checkpoints/*/optimizer.safetensors",
@@ -143,20 +142,25 @@ def _link(target: Target, faults: Faults) -> str | None:
 
 def _interrupted(target: Target, run: Path) -> None:
     """A run that was stopped in the middle, in that folder."""
-    shutil.rmtree(run, ignore_errors=True)
-    seconds = target.rhythm.seconds * target.rng.uniform(0.2, 0.6)
-    child = Child(_train, target.kind, run)
-    time.sleep(seconds)
+    child = _begun(target, run)
     child.send(signal.SIGTERM)
     child.wait()
-    if not (run / "config.json").exists():  # stopped before it was made
-        shutil.copytree(target.whole, run, dirs_exist_ok=True)
-        (run / "result.json").unlink()
 
 
-def _train(kind: str, run: Path) -> None:
+def _begun(target: Target, run: Path) -> Child:
+    """A run somewhere in its first epochs."""
+    shutil.rmtree(run, ignore_errors=True)
+    board = Board()
+    child = Child(_train, target.kind, run, board)
+    while not board.begun:
+        time.sleep(0.01)
+    time.sleep(target.rhythm.seconds * target.rng.uniform(0.0, 0.5))
+    return child
+
+
+def _train(kind: str, run: Path, board: Board) -> None:
     no_plots()
-    api.train(config_of(kind), SEED, run)
+    api.train(config_of(kind), SEED, run, preset=KINDS[kind][0], view=Watched(board))
 
 
 def _then_exact(target: Target, faults: Faults, run: Path) -> str | None:
@@ -237,7 +241,7 @@ def _refusing_system(target: Target, faults: Faults) -> str | None:
 
 
 def _with_error(run: Path, board: Board, at: int, number: int) -> None:
-    at_operation(board, at, raising(number, board))
+    at_operation(board, at, raising(number))
     _command("resume", run)
 
 
@@ -267,13 +271,11 @@ def _as_nobody(run: Path) -> None:
 def _stopped(target: Target, faults: Faults) -> str | None:
     """SIGSTOP: meanwhile a second resume is refused and a reader sees nothing damaged."""
     run = target.folder / "attacked"
-    shutil.rmtree(run, ignore_errors=True)
-    child = Child(_train, target.kind, run)
-    time.sleep(target.rhythm.seconds * target.rng.uniform(0.1, 0.8))
+    child = _begun(target, run)
     child.send(signal.SIGSTOP)
     time.sleep(0.05)
-    before, wrong = listing(run) if run.exists() else {}, None
-    if (run / "config.json").exists() and not (run / "result.json").exists():
+    before, wrong = listing(run), None
+    if not (run / "result.json").exists():
         code, said = _resume(target, run)
         faults.refused += code == 2
         if code != 2 or "only writer" not in said or listing(run) != before:
@@ -286,7 +288,7 @@ def _stopped(target: Target, faults: Faults) -> str | None:
     return wrong or (f"differs in {differs}" if differs else None)
 
 
-def _signalled(number: int, name: str) -> Attack:
+def _signalled(number: int) -> Attack:
     def send(target: Target, faults: Faults) -> str | None:
         """Stops in order, with the exit code of the signal, and goes on exactly."""
         run = target.folder / "attacked"
@@ -314,6 +316,6 @@ ATTACKS: dict[str, Attack] = {
     "full, quota, I/O error, read-only, no permission at a file operation": _refusing_system,
     "another user without permission": _no_permission,
     "SIGSTOP, and a second resume meanwhile": _stopped,
-    "SIGINT": _signalled(signal.SIGINT, "SIGINT"),
-    "SIGTERM": _signalled(signal.SIGTERM, "SIGTERM"),
+    "SIGINT": _signalled(signal.SIGINT),
+    "SIGTERM": _signalled(signal.SIGTERM),
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from test_run_helpers import differing
+
 from torture.children import Board, Child, Watched, at_operation, orphans
 from torture.runs import go_on, resumes
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import random
 import shutil
 import signal
@@ -13,12 +15,12 @@ from pathlib import Path
 
 from rich.console import Console
 from test_run_helpers import differing
-from torture.children import Child, orphans
-from torture.kills import Tally
-from torture.runs import go_on
 
 from amago.sweep.jobs import Job, Step
 from amago.sweep.sweep import run_jobs
+from torture.children import Child, orphans
+from torture.kills import Tally
+from torture.runs import go_on
 
 KIND = "sweep"
 _RUNS = ("GRU, continuous", "multi-binary")
@@ -79,9 +81,6 @@ def _attempt(root: Path, seconds: float, rng: random.Random, tally: Tally) -> fl
 
 
 def _kill(pid: int) -> None:
-    import contextlib
-    import os
-
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
