@@ -5,7 +5,8 @@
 Trains in a process of its own, one kind after the other, with a small replay that turns over all
 the time and a checkpoint per epoch, and looks at it every few seconds. Compared are medians over
 the second sixth and the last sixth of the time: the first sixth fills replay and caches. Speed is
-counted in seconds of the processor, which other work on the machine does not change much.
+counted in seconds of the processor per epoch, in units of what a fixed piece of work takes at the
+same time, since other work on the machine slows both.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMON = (
     "--size tiny --run.threads 1 --run.epochs 1000000 --run.eval-interval 10 "
     "--run.save-interval 1 --replay.capacity 200"
@@ -33,6 +37,8 @@ KINDS = {
 }
 MARKS = ("<!-- soak -->\n", "<!-- end of soak -->")
 MOST_GROWTH = 1.1
+NOT_JUDGED = ("disk, MB", "processor, s per epoch")
+"""The disk holds one more row of metrics for every epoch; other work slows the processor."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,6 +55,8 @@ class Sample:
     disk_mb: float
     epochs: int
     cpu_seconds: float
+    fixed_seconds: float
+    """What the fixed piece of work took."""
 
 
 def soak(kind: str, minutes: float, folder: Path, interval: float) -> list[Sample]:
@@ -86,7 +94,18 @@ def _sample(pid: int, run: Path, seconds: float) -> Sample:
         sum(sizes) / 2**20,
         (run / "metrics.jsonl").read_bytes().count(b"\n"),
         sum(_cpu_seconds(each) for each in processes),
+        _fixed_work(),
     )
+
+
+def _fixed_work() -> float:
+    """Seconds of the processor for products of matrices and a loop of Python."""
+    start, matrix = time.process_time(), np.ones((128, 128), np.float32)
+    for _ in range(100):
+        matrix = matrix @ matrix
+        matrix /= matrix.max()
+    sum(number * number for number in range(100_000))
+    return time.process_time() - start
 
 
 def _with_children(pid: int) -> list[int]:
@@ -117,7 +136,10 @@ def compare(samples: list[Sample]) -> dict[str, tuple[float, float]]:
                   strict=True)  # fmt: skip
     pairs = [(median(a), median(b)) for a, b in columns]
     found = dict(zip(names, pairs[1:6], strict=True))
-    found["processor, s per epoch"] = (_cpu_per_epoch(early), _cpu_per_epoch(late))
+    speeds = (_cpu_per_epoch(early), _cpu_per_epoch(late))
+    found["processor, s per epoch"] = speeds
+    fixed = [median(sample.fixed_seconds for sample in part) for part in (early, late)]
+    found["in units of fixed work"] = (speeds[0] / fixed[0], speeds[1] / fixed[1])
     return found
 
 
@@ -140,12 +162,12 @@ def table(results: dict[str, list[Sample]]) -> str:
 
 
 def growing(results: dict[str, list[Sample]]) -> list[str]:
-    """What has grown by more than a tenth; the disk holds one row more for every epoch."""
+    """What has grown by more than a tenth."""
     return [
         f"{kind}: {name} {early:.3g} → {late:.3g}"
         for kind, samples in results.items()
         for name, (early, late) in compare(samples).items()
-        if name != "disk, MB" and late > MOST_GROWTH * early
+        if name not in NOT_JUDGED and late > MOST_GROWTH * early
     ]
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import lmdb
 import pytest
-from test_run_helpers import differing, in_another_process, lines, no_plots, tiny
+from test_run_helpers import command, differing, in_another_process, lines, no_plots, tiny
 from test_trust_checkpoints import listing
 
 from amago import api
-from amago.cli import main
+from amago.cli import VERBS, main
 from amago.cli.failures import explain
 from amago.replay import pages
 from amago.training.view import Silent
@@ -266,3 +268,23 @@ def test_every_kind_of_failure_is_one_sentence_with_a_remedy() -> None:
     assert "memory" in explain(MemoryError())
     assert "--debug shows where" in explain(ZeroDivisionError("division by zero"))
     assert explain(ValueError("expected 3, got 4")) == "expected 3, got 4"
+
+
+def test_a_thread_that_fails_says_so_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: Any) -> int:
+        def write() -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "events")
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        return 0
+
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)  # not pytest's
+    monkeypatch.setitem(VERBS, "zoo", (full, object))
+    code, _, err = command(capsys, "zoo")
+    assert code == 0 and "warning: events: the disk is full" in err and "Traceback" not in err
+    code, _, err = command(capsys, "zoo", "--debug")
+    assert "Traceback" in err and "No space left" in err
