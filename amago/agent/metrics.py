@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
 from torch import Tensor
+
+from amago.nets.distributions import LOG_STD_RANGE
+from amago.types import ActionSpec
 
 
 class MetricMean:
@@ -20,3 +26,19 @@ class MetricMean:
 
     def read(self) -> dict[str, float]:
         return {name: float(total) / self._counts[name] for name, total in self._sums.items()}
+
+
+def entropy_share(entropy: Tensor, action: ActionSpec, mask: Tensor | None = None) -> Tensor:
+    """Mean entropy [M] of a policy, from 0 (decided) to 1 (as undecided as it can be).
+
+    A continuous policy's deviation has bounds; between them the share is that of its logarithm.
+    """
+    if action.kind == "continuous":
+        low, high = LOG_STD_RANGE
+        log_std = entropy.mean() / action.size - 0.5 * math.log(2 * math.pi * math.e)
+        return (log_std - low) / (high - low)
+    if action.kind == "discrete" and mask is not None:
+        largest = mask.sum(-1).clamp(min=1).to(entropy.dtype).log().mean()
+        return entropy.mean() / largest.clamp(min=torch.finfo(entropy.dtype).eps)
+    sizes = action.sizes or (2,) * action.size if action.kind != "discrete" else (action.size,)
+    return entropy.mean() / max(sum(map(math.log, sizes)), 1e-9)

@@ -68,6 +68,7 @@ class Learner:
             loss, metrics = self._backward(share)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
         metrics["grad/norm"] = norm
+        metrics["grad/clipped"] = (norm > self.optim.grad_clip).to(norm.dtype)
         if not bool(torch.isfinite(norm) & torch.isfinite(loss)):
             self._restore(before)
             return self._skip(metrics)

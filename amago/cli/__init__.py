@@ -12,6 +12,7 @@ from pathlib import Path
 from amago.checks import printable
 from amago.cli.bench import BenchOptions, bench
 from amago.cli.check_env import CheckEnvOptions, check_env
+from amago.cli.doctor import DoctorOptions, doctor
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.failures import explain
 from amago.cli.import_data import ImportOptions, import_data
@@ -36,6 +37,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "zoo": (zoo, ZooOptions),
     "pack": (pack, PackOptions),
     "check-env": (check_env, CheckEnvOptions),
+    "doctor": (doctor, DoctorOptions),
     "verify": (verify, VerifyOptions),
     "import": (import_data, ImportOptions),
     "presets": (presets, PresetsOptions),
@@ -74,10 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _fail(explain(error))
 
 
+class _Stderr(logging.Handler):
+    """Prints to what stderr is at that moment: a live view keeps its place by redirecting it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
     """Show what amago logs, such as where a stopped run can go on."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     logger = logging.getLogger("amago")
     logger.addHandler(handler)
     try:

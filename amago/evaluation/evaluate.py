@@ -14,7 +14,7 @@ from amago.evaluation.references import oracle_records
 from amago.rollout.stats import summarise
 from amago.types import Policy, VectorEnv
 
-_SCORES = ("return_mean", "success_rate", "length_mean")
+_SCORES = ("return_mean", "return_std", "success_rate", "length_mean")
 """What is kept of the oracle and of other players, beside their return per tenth."""
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from amago.nets.place import draw
 
-_LOG_STD_RANGE = (-5.0, 2.0)
+LOG_STD_RANGE = (-5.0, 2.0)
 ACTION_CLAMP = 0.99
 """Continuous actions are pulled inside ±this before tanh is inverted."""
 
@@ -115,7 +115,7 @@ class TanhGaussian:
 
     def __init__(self, parameters: Float[Tensor, "*rows twoA"]) -> None:
         self.mean, raw = parameters.chunk(2, -1)
-        low, high = _LOG_STD_RANGE
+        low, high = LOG_STD_RANGE
         self.log_std = low + 0.5 * (high - low) * (torch.tanh(raw) + 1.0)
 
     def sample(self, generator: torch.Generator | None = None) -> Float[Tensor, "*rows A"]:

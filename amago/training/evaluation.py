@@ -55,6 +55,15 @@ def evaluate_run(run: TrainingRun) -> list[RolloutRecord]:
     )
 
 
+def random_play(run: TrainingRun) -> list[RolloutRecord]:
+    """Random play in the worlds of this epoch's evaluation."""
+    settings = evaluation_settings(run.config, run.seed, run.epoch)
+    policy = RandomPolicy(run.env.spec, derive(run.seed, "random play in evaluations"))
+    run.eval_env.curriculum = run.env.curriculum
+    first = run.epoch * settings.rollouts_per_lane
+    return play(policy, run.eval_env, settings.episodes, first_rollout=first)
+
+
 def final_test(run: TrainingRun) -> dict[str, Any]:
     """Test the finished agent, write result.json and return it; a second call only reads it."""
     path = run.folder / "result.json"

@@ -11,9 +11,10 @@ import numpy as np
 from amago.agent.metrics import MetricMean
 from amago.rollout.stats import RolloutRecord, summarise
 from amago.seeding import seed_torch
-from amago.training.evaluation import evaluate_run
+from amago.training.evaluation import evaluate_run, random_play
 from amago.training.run import TrainingRun
 from amago.training.view import View
+from amago.training.warnings import Warnings
 
 _Item = TypeVar("_Item")
 WARMUP_EPOCHS = 1
@@ -25,6 +26,7 @@ PREFETCH = 2
 def train(run: TrainingRun, view: View) -> None:
     """Play epochs until the planned number is complete; a checkpoint ends the last one."""
     settings = run.config.run
+    warnings = Warnings(run.folder, run.config)
     while run.epoch < settings.epochs:
         clock = Clock()
         epoch = run.epoch + 1
@@ -45,10 +47,13 @@ def train(run: TrainingRun, view: View) -> None:
         if last or epoch % settings.eval_interval == 0:
             view.phase("evaluating")
             metrics |= _flatten("eval", evaluate_run(run))
+            if not warnings.knows_random_play:
+                metrics |= _flatten("random", random_play(run))
         clock.lap("eval_seconds")
         run.seconds += clock.total()
         timing = {"epoch": epoch, "seconds": clock.total(), **clock.laps, **_rates(run, clock)}
         timing |= run.collection.timing()
+        warnings.add(metrics)
         run.logger.write(metrics, timing)
         view.epoch(metrics, timing)
         improved = metrics.get("eval/return_mean", run.best_return) > run.best_return
@@ -61,6 +66,7 @@ def train(run: TrainingRun, view: View) -> None:
 
 def collect_epoch(run: TrainingRun) -> dict[str, Any]:
     """One epoch's rollouts, into the replay."""
+    before = run.store.window[1]
     records, steps = run.collection.collect(run)
     run.env_steps += steps
     return {
@@ -68,6 +74,7 @@ def collect_epoch(run: TrainingRun) -> dict[str, Any]:
         "rollout/steps": steps,
         "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1), 0)[0]),
         "replay/trajectories": len(run.store),
+        "replay/added": run.store.window[1] - before,
     }
 
 

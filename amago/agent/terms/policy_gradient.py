@@ -35,5 +35,10 @@ class ActorTerm(Term):
         return -transitions.expected.normalised.amin(0)
 
     def metrics(self, transitions: Transitions) -> dict[str, Tensor]:
-        acting = transitions.agent.acting_index
-        return {"policy/entropy": transitions.policy.entropy()[:, acting].mean()}
+        from amago.agent.agent import action_mask
+        from amago.agent.metrics import entropy_share
+
+        agent = transitions.agent
+        entropy = transitions.policy.entropy()[:, agent.acting_index]
+        share = entropy_share(entropy, agent.spec.action, action_mask(transitions.obs))
+        return {"policy/entropy": entropy.mean(), "policy/entropy_share": share}

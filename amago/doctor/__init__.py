@@ -1,0 +1,1 @@
+"""What goes wrong in training, found in the numbers that a run logs (docs/diagnosis.md)."""
