@@ -22,6 +22,8 @@ from test_agent_helpers import (
     tiny_spec,
 )
 
+from amago.agent.settings import OptimSettings
+
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("term", ["actor", "cloning"])
@@ -134,6 +136,26 @@ def test_one_step_is_adamw_on_clipped_gradients_of_the_trainable_parameters(kind
         # Adam's first step: m/(1-β1) = g and v/(1-β2) = g².
         want = parameter.detach() * (1 - rate * decay) - rate * g / (g.abs() + 1e-8)
         torch.testing.assert_close(after[name].detach(), want, atol=1e-8, rtol=1e-6, msg=name)
+
+
+def test_a_small_beta2_forgets_a_burst_of_large_gradients():
+    def step_after_a_burst(beta2: float) -> float:
+        learner = tiny_learner(optim__learning_rate=0.01, optim__beta2=beta2)
+        parameter = learner.parameters[0]
+        optimizer = learner.optimizer
+        for scale in (100.0, *[1.0] * 200):
+            before = parameter.detach().clone()
+            parameter.grad = torch.full_like(parameter, scale)
+            optimizer.step()
+        return float((parameter.detach() - before).abs().mean())
+
+    assert step_after_a_burst(0.95) > 5 * step_after_a_burst(0.999)
+
+
+@pytest.mark.parametrize("beta2", [-0.1, 1.0, float("nan")])
+def test_beta2_lies_below_one(beta2):
+    with pytest.raises(ValueError, match="beta2"):
+        OptimSettings(beta2=beta2)
 
 
 def test_gradients_below_the_clip_are_left_alone():

@@ -105,6 +105,9 @@ class OptimSettings:
     """Learning rate of AdamW."""
     weight_decay: float = 1e-4
     """Weight decay of AdamW."""
+    beta2: float = 0.999
+    """Decay of Adam's average of squared gradients. At .999 one burst of large gradients shrinks
+    the steps of the next thousand updates."""
     grad_clip: float = 1.0
     """Gradient norm above which gradients are clipped."""
     warmup_updates: int = 500
@@ -121,6 +124,8 @@ class OptimSettings:
                 raise ValueError(
                     f"--optim.{name.replace('_', '-')} must be positive, got {getattr(self, name)}"
                 )
+        if not 0.0 <= self.beta2 < 1.0:
+            raise ValueError(f"--optim.beta2 must be in [0, 1), got {self.beta2}")
         if not 0.0 <= self.final_fraction <= 1.0:
             raise ValueError(f"--optim.final-fraction must be in 0..1, got {self.final_fraction}")
         at_least(1, self, "optim", "accumulate")

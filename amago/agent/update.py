@@ -39,6 +39,7 @@ class Learner:
             self.parameters,
             lr=optim.learning_rate,
             weight_decay=optim.weight_decay,
+            betas=(0.9, optim.beta2),
             fused=True,
         )
         self.add: Add | None = None

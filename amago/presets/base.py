@@ -38,13 +38,12 @@ RECIPE = override(
         "transformer.previous_row": True,
         "heads.num_critics": 2,
         "heads.popart_rate": 0.005,
-        "heads.probability_floor": 0.0,
         "agent.discounts": "horizon",
         "agent.acting_discount": None,
         "agent.target_tau": 0.01,
         "optim.learning_rate": 1e-3,
         "optim.final_fraction": 0.05,
-        "optim.grad_clip": 10.0,
+        "optim.beta2": 0.95,
         "run.epochs": 60,
         "run.updates_per_epoch": 50,
         "run.eval_interval": 5,
@@ -53,7 +52,8 @@ RECIPE = override(
 """One set of learning settings for every domain: the search for it goes on (docs/notebook).
 
 Two heads of 32 and relative positions, rows as whole transitions, about 2,400 of them an update;
-discounts from two steps to half the horizon; a learning rate that falls to a twentieth.
+discounts from two steps to half the horizon; a learning rate that falls to a twentieth; an
+optimiser that forgets the large gradients of the beginning within twenty updates.
 """
 
 MANY_TRIES = override(
