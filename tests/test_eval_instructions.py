@@ -1,4 +1,4 @@
-"""Evaluations that ask for something: --instruction, --table, and text under the film."""
+"""Evaluations that ask for something: --instruction and --table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from amago.envs.catalogue import preset
 from amago.envs.domains.crafter.goals import TABLE_GOALS
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
-from amago.evaluation import film as video
-from amago.evaluation.film import captioned, instruction_lines, record_video, same_size
 from amago.evaluation.instructions import success_per_instruction
 from amago.evaluation.play import PlaySettings
 
@@ -148,45 +146,3 @@ def test_a_table_of_other_observations_is_refused():
     expanded = replace(settings, kwargs={"expanded": True})
     with pytest.raises(ValueError, match="goals ExpandedCrafterGoals"):
         success_per_instruction(Chooser(0), spec, expanded, PlaySettings(1), ("eat cow",))
-
-
-def test_the_film_ends_with_what_the_last_step_completed(tmp_path, monkeypatch):
-    settings = EnvSettings(
-        id="amago/Crafter-v0", kwargs={"horizon": 9}, instruction="travel to (30, 30), eat cow"
-    )
-    shown = []
-    monkeypatch.setattr(video, "captioned", lambda frame, lines: shown.append(lines) or frame)
-    record_video(Chooser(LEFT), settings, PlaySettings(), tmp_path / "out.gif")
-    begun, done = "[ ] travel to (30, 30)", "[x] travel to (30, 30)"
-    expected = [[begun, "[ ] eat cow"]] * 2 + [[done, "[ ] eat cow"]] * 8
-    assert shown == expected  # the reset and nine steps
-    shown.clear()
-    one = replace(settings, instruction="travel to (30, 30)")
-    record_video(Chooser(LEFT), one, PlaySettings(), tmp_path / "out.gif")
-    assert shown == [[begun], [begun], [done]]
-
-
-def test_the_lines_under_a_film_mark_what_is_complete():
-    settings = EnvSettings(id="amago/MazeRunner-v0", kwargs={"size": 11})
-    env = make_vector(settings, seed=1, num_lanes=2)
-    rows = env.reset()
-    goals = rows.instruction[0, : rows.num_goals[0]]
-    written = [env.spec.goals.write(goal[None]) for goal in goals]
-    assert instruction_lines(env.spec, rows) == [f"[ ] {text}" for text in written]
-    done = replace(rows, progress=np.ones_like(rows.progress))
-    assert instruction_lines(env.spec, done)[0] == f"[x] {written[0]}"
-    assert not instruction_lines(replace(env.spec, goals=None), rows)
-
-
-def test_a_caption_is_added_below_and_leaves_the_frame_alone():
-    frame = np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)
-    wide = captioned(frame, ["[x] collect sapling", "[ ] eat cow"])
-    assert wide.shape[0] > 40 and (wide[:40, :60] == frame).all() and wide[40:].max() > 200
-    assert captioned(frame, []) is frame
-
-
-def test_frames_of_different_widths_make_one_film():
-    frames = [np.full((20, width, 3), width, np.uint8) for width in (30, 50)]
-    film = same_size(frames)
-    assert film.shape == (2, 32, 64, 3)
-    assert (film[0] == 30).all() and (film[1] == 50).all()

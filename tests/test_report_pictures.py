@@ -19,7 +19,7 @@ from test_report_helpers import write_run
 from amago.goals import GoalSpec
 from amago.replay.describe import GoalChoice
 from amago.replay.relabel import Choice, relabeled
-from amago.report.attention import plot_attention
+from amago.report.attention import Attention, caption, plot_attention
 from amago.report.claims.claim import find_claims
 from amago.report.claims.picture import plot_claim
 from amago.report.curves import plot_run, plot_sweep
@@ -109,8 +109,30 @@ def test_the_picture_of_a_suite_is_readable(tmp_path: Path, drawn) -> None:  # t
 
 def test_the_picture_of_attention_is_readable(tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]
     weights = np.tril(np.ones((4, 30, 30))) / 30
-    plot_attention([weights, weights], [np.ones(4), np.ones(4)], tmp_path / "attention.png")
+    happened = {"trial starts": [10], "rewards": [5, 20], "goals": [7]}
+    attention = Attention([weights, weights], [np.ones(4), np.ones(4)], happened)
+    plot_attention(attention, tmp_path / "attention.png")
     _assert_readable(*drawn())
+
+
+def test_the_head_that_attends_to_events_is_shown_and_the_caption_says_how_much() -> None:
+    even = np.tril(np.ones((10, 10)))
+    even /= even.sum(1, keepdims=True)
+    looking = even.copy()
+    looking[6:], looking[6:, 5] = 0.0, 1.0  # from row 6 on, all attention goes to row 5
+    quiet, layers = (
+        [np.ones(2), np.array([1.0, 0.5])],
+        [np.stack([even, even]), np.stack([even, looking])],
+    )
+    attention = Attention(layers, quiet, {"rewards": [5]})
+    assert attention.telling_head == (1, 1)
+    assert attention.share(looking)[0] == 1.0
+    assert attention.share(even)[0] == pytest.approx(attention.share(even)[1])
+    assert "Layer 2, head 2 (framed) gives 100%" in caption(attention)
+    assert "times as much as even attention" in caption(attention)
+    assert "no more than even" in caption(Attention([layers[0]], [quiet[0]], {"rewards": [5]}))
+    nothing = Attention(layers, quiet, {})
+    assert nothing.telling_head == (1, 1) and "Nothing was rewarded" in caption(nothing)
 
 
 def test_the_pictures_of_relabeling_are_readable(tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]

@@ -52,6 +52,12 @@ class EvalOptions:
     """Success per instruction of a published table, beside random play; --episodes of each."""
     video: Path | None = None
     """Also write one rollout to this file (.mp4 or .gif)."""
+    video_worlds: int = 1
+    """Rollouts side by side in the film, each in a world of its own."""
+    video_ends: bool = False
+    """Let the film show the first and the last quarter of a rollout beside each other."""
+    video_fog: bool = True
+    """Hide what the agent has not perceived yet, where the domain knows."""
     attention: Path | None = None
     """Also draw the Transformer's attention over one rollout to this file (.png)."""
 
@@ -60,7 +66,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     options = parse(EvalOptions, gathered("--set", arguments), "amago eval")
     from amago import api
     from amago.evaluation.evaluate import evaluate_agent
-    from amago.evaluation.film import check_video
+    from amago.evaluation.film import FilmSettings, check_video
     from amago.training.process import prepare_process
     from amago.training.source import find_source
 
@@ -72,6 +78,7 @@ def evaluate(arguments: Sequence[str]) -> int:
         raise ValueError("--table plays alone; leave out --instruction, --video and --attention")
     if options.video is not None:
         check_video(options.video)
+        FilmSettings(options.video_worlds)
     prepare_process(options.threads)
     greedy = options.greedy if options.greedy or options.sampled else None
     loaded = api.load(options.run, which=options.which, greedy=greedy, trust=options.trust).policy
@@ -107,12 +114,13 @@ def _play_settings(options: EvalOptions, greedy: bool) -> PlaySettings:
 def _show_one_rollout(
     agent: Agent, env: EnvSettings, settings: PlaySettings, options: EvalOptions
 ) -> None:
-    from amago.evaluation.film import record_video
+    from amago.evaluation.film import FilmSettings, record_video
     from amago.evaluation.play import make_policy
 
     out = sys.stderr if options.json else sys.stdout
     if options.video is not None:
-        record_video(make_policy(agent, settings), env, settings, options.video)
+        film = FilmSettings(options.video_worlds, options.video_ends, options.video_fog)
+        record_video(make_policy(agent, settings), env, settings, options.video, film)
         print(f"video: {options.video}", file=out)
     if options.attention is not None:
         _draw_attention(make_policy(agent, settings), env, settings, options.attention)
@@ -144,16 +152,14 @@ def _show_table(
 def _draw_attention(
     policy: AgentPolicy, env: EnvSettings, settings: PlaySettings, path: Path
 ) -> None:
-    from amago.evaluation.attention import diagnose_rollout
-    from amago.report.attention import plot_attention
+    from amago.evaluation.attention import diagnose_rollout, events
+    from amago.report.attention import Attention, plot_attention
 
-    _, layers = diagnose_rollout(policy, env, settings)
+    rollout, layers = diagnose_rollout(policy, env, settings)
     path.parent.mkdir(parents=True, exist_ok=True)
-    plot_attention(
-        [layer.weights.cpu().numpy() for layer in layers],
-        [layer.entropy.cpu().numpy() for layer in layers],
-        path,
-    )
+    weights = [layer.weights.cpu().numpy() for layer in layers]
+    entropies = [layer.entropy.cpu().numpy() for layer in layers]
+    plot_attention(Attention(weights, entropies, events(rollout)), path)
 
 
 def _changed_env(config: Config, assignments: Sequence[str]) -> EnvSettings:

@@ -18,6 +18,7 @@ from amago.envs.domain import Domain
 from amago.envs.tasks.base import Task
 from amago.presets.base import Preset
 from amago.presets.sizes import SIZES, Size
+from amago.types import ActionSpec
 
 _PAPER = "paper"
 """The size that belongs to a domain rather than to SIZES."""
@@ -34,8 +35,10 @@ TASKS: dict[str, tuple[type[Task], Mapping[str, Any]]] = {}
 """Class and fixed arguments of every natively batched task, by its Gymnasium id."""
 ENTRY_POINTS: dict[str, tuple[str, Mapping[str, Any]]] = {}
 """Where the class of every other environment is, and the arguments that its id fixes."""
+_ACTION_NAMES: dict[str, tuple[str, ...]] = {}
 for _domain in DOMAINS:
     for _id, _fixed in _domain.ids.items():
+        _ACTION_NAMES[_id] = _domain.action_names
         _make = _domain.make
         if isinstance(_make, type) and issubclass(_make, Task):
             TASKS[_id] = (_make, _fixed)
@@ -73,6 +76,16 @@ def full_id(env_id: str) -> str:
     """The id that a bare name stands for: RepeatFirstEasy is popgym/RepeatFirstEasy."""
     known = {name.rpartition("/")[2]: name for name in ENTRY_POINTS}
     return known.get(env_id, env_id)
+
+
+def action_names(env_id: str, action: ActionSpec) -> tuple[str, ...]:
+    """One name per discrete action, or per number of another one."""
+    known = _ACTION_NAMES.get(full_id(env_id), ())
+    if action.kind == "discrete" and len(known) == action.size:
+        return known
+    if action.kind == "continuous" and action.size == 2:
+        return ("x", "y")
+    return tuple(f"action {index}" for index in range(action.size))
 
 
 def task_arguments(task_id: str) -> tuple[str, ...]:

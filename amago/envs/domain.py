@@ -23,3 +23,5 @@ class Domain:
     """Gymnasium ids, each with the arguments that it fixes."""
     paper_size: Size | None = None
     """Widths of the networks in the paper's Table 3."""
+    action_names: tuple[str, ...] = ()
+    """One for each discrete action, for films and the playground."""

@@ -143,6 +143,11 @@ class InProcessVector(LaneVector):
             env.close()
 
     @property
+    def first_env(self) -> Env:
+        """The environment of lane 0."""
+        return self._lanes[0].env
+
+    @property
     def _envs(self) -> list[Env]:
         return [lane.env for lane in self._lanes]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
+import numpy as np
 import torch
 
 from amago.agent.policy import AgentPolicy
-from amago.envs.registry import first_task
+from amago.envs.registry import MakeEnv, first_task
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, make_lanes, play
 from amago.nets.memory.diagnose import LayerDiagnosis, diagnose
@@ -18,7 +19,11 @@ from amago.types import Trajectory, max_goals
 
 
 def diagnose_rollout(
-    policy: AgentPolicy, env: EnvSettings, settings: PlaySettings
+    policy: AgentPolicy,
+    env: EnvSettings,
+    settings: PlaySettings,
+    *,
+    make_env: MakeEnv | None = None,
 ) -> tuple[Trajectory, list[LayerDiagnosis]]:
     """Play one rollout in one lane and look at every layer's attention over it."""
     memory = policy.agent.memory
@@ -28,10 +33,24 @@ def diagnose_rollout(
             "evaluate a run that was trained with --memory transformer"
         )
     finished: list[Trajectory] = []
-    with contextlib.closing(make_lanes(first_task(env), settings.one_rollout())) as lanes:
+    env = env if make_env is not None else first_task(env)
+    with contextlib.closing(make_lanes(env, settings.one_rollout(), make_env)) as lanes:
         recorder = Recorder(lanes.spec, lanes.tasks)
         play(policy, lanes, 1, watchers=[lambda step: finished.extend(recorder.add(step))])
     with torch.no_grad():
         batch = collate(finished[:1], [0], max_goals(policy.agent.spec)).to(policy.device)
         encoded = policy.agent.eval().encoder(batch)
     return finished[0], diagnose(memory, encoded, batch.time)
+
+
+def events(rollout: Trajectory) -> dict[str, list[int]]:
+    """Rows at which a trial began, a reward came or a goal was complete; kinds without any are
+    left out. A reward that every step earns is no event."""
+    rewarded = rollout.prev_reward > 0
+    found = {"trial starts": np.flatnonzero(rollout.first)}
+    if rollout.progress is not None:
+        found["goals"] = 1 + np.flatnonzero(np.diff(rollout.progress) > 0)
+    elif 2 * rewarded.sum() < len(rewarded):
+        found["rewards"] = np.flatnonzero(rewarded)
+    kept = {name: rows[rows > 0].tolist() for name, rows in found.items()}
+    return {name: rows for name, rows in kept.items() if rows}

@@ -6,27 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from amago.envs.catalogue import action_names
 from amago.types import ActionSpec, Array
 
 _KEYS = "1234567890qwertyuiopasdfghjklzxcvbnm"
 """For actions without a key of their own, in the browser's names."""
 _ARROWS = {"left": "ArrowLeft", "up": "ArrowUp", "right": "ArrowRight", "down": "ArrowDown"}
 
-_NAMES: dict[str, tuple[str, ...]] = {
-    "amago/DarkKeyToDoor-v0": ("left", "up", "right", "down", "stay"),
-    "amago/TMaze-v0": ("right", "up", "left", "down"),
-    "amago/ActiveTMaze-v0": ("right", "up", "left", "down"),
-    "amago/MazeRunner-v0": ("left", "up", "right", "down"),
-    "amago/PackageDelivery-v0": (
-        "forward", "left", "right", "stay", "drop 1", "drop 2", "drop 3", "drop 4",
-    ),
-    "amago/Crafter-v0": (
-        "noop", "left", "right", "up", "down", "do", "sleep", "place stone", "place table",
-        "place furnace", "place plant", "make wood pickaxe", "make stone pickaxe",
-        "make iron pickaxe", "make wood sword", "make stone sword", "make iron sword",
-    ),
-}  # fmt: skip
-"""Names of discrete actions, by environment."""
 _OWN_KEYS = {"stay": "s", "noop": "s", "forward": "ArrowUp"}
 
 
@@ -62,13 +48,3 @@ def moves_of(env_id: str, action: ActionSpec) -> list[Move]:
     return [
         Move(name, keys[name] or next(spare), np.array([index])) for index, name in enumerate(names)
     ]
-
-
-def action_names(env_id: str, action: ActionSpec) -> tuple[str, ...]:
-    """One name per discrete action, or per number of a continuous one."""
-    known = _NAMES.get(env_id, ())
-    if action.kind == "discrete" and len(known) == action.size:
-        return known
-    if action.kind == "continuous" and action.size == 2:
-        return ("x", "y")
-    return tuple(f"action {index}" for index in range(action.size))

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from amago.envs.catalogue import action_names
 from amago.play.frames import FrameStore
-from amago.play.moves import action_names
 from amago.play.probe import Mind, Thought
 from amago.play.shelf import Loaded
 from amago.play.world import World

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from amago.envs.eyes import first_lane_task, open_eyes
 from amago.envs.native import NativeVector
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
-from amago.envs.tasks import draw
-from amago.envs.tasks.base import Task
+from amago.envs.tasks.base import Eyes, Task
 from amago.envs.tasks.goal_task import GoalTask
 from amago.play.moves import Move, moves_of
 from amago.rollout.random_policy import RandomPolicy
@@ -69,20 +69,6 @@ _CHANGES = {
 }
 
 
-def _without_key_and_door(task: Any, frame: Array) -> Array:
-    frame = frame.copy()
-    frame[(frame == draw.GOAL).all(-1)] = draw.FLOOR
-    if not task.has_key[0]:
-        frame[(frame == draw.HINT).all(-1)] = draw.FLOOR
-    return frame
-
-
-_IN_THE_DARK: dict[str, Callable[[Any, Array], Array]] = {
-    "amago/DarkKeyToDoor-v0": _without_key_and_door,
-}
-"""Pictures without what the agent cannot see, for a fair match."""
-
-
 class World:
     """The lane of a seed; every `begin` starts the same rollout again."""
 
@@ -92,30 +78,37 @@ class World:
         self.seed = seed
         self.env = make_vector(self.settings, seed=seed, num_lanes=1)
         self.spec: EnvSpec = self.env.spec
+        self._eyes: Eyes | None = None
         self.horizon = min(self.spec.horizon or _MAX_STEPS, _MAX_STEPS)
         self.moves: list[Move] = moves_of(self.settings.id, self.spec.action)
 
     def begin(self) -> Timestep:
         self.env.episodes = np.zeros_like(self.env.episodes)
-        return self.env.reset()
+        row = self.env.reset()
+        self._open_eyes()
+        return row
 
     def step(self, action: Array) -> Timestep:
         """The next row; the final one of a rollout is not yet the reset of the next."""
         (rows, _), *_ = self.env.step(action).parts()
+        if self._eyes is not None and not rows.last[0]:
+            self._eyes.look()
         return rows
+
+    def _open_eyes(self) -> None:
+        self._eyes = open_eyes(self.env)
+        if self._eyes is not None:
+            self._eyes.look()
 
     @property
     def can_be_dark(self) -> bool:
-        """Whether there are pictures without what the agent cannot see."""
-        return self.settings.id in _IN_THE_DARK and self._task() is not None
+        """Whether there are pictures without what the agent has not perceived."""
+        return self._eyes is not None
 
     def picture(self, dark: bool = False) -> Array | None:
         """An RGB frame, or None where the environment cannot be drawn here."""
         with contextlib.suppress(Exception):  # no display, no renderer: the rows still tell
-            frame = self.env.render()
-            if dark and self.can_be_dark:
-                return _IN_THE_DARK[self.settings.id](self._task(), frame)
-            return frame
+            return self.env.render() if not dark or self._eyes is None else self._eyes.frame()
         return None
 
     @property
@@ -128,6 +121,7 @@ class World:
         if change is None:
             raise ValueError(f"{self.spec.name} has no world that can be changed under the agent")
         change.apply(task, np.random.default_rng(seed))
+        self._open_eyes()  # what was found may be elsewhere now
 
     def asked(self, row: Timestep) -> list[tuple[str, bool]]:
         """The goals of the instruction, and whether each is complete."""
@@ -205,10 +199,7 @@ class World:
 
     def _task(self) -> Task | None:
         """The native task behind lane 0, if there is one."""
-        task = getattr(self.env, "task", None)
-        if task is None and hasattr(self.env, "_envs"):
-            task = getattr(self.env._envs[0].unwrapped, "task", None)
-        return task if isinstance(task, Task) else None
+        return first_lane_task(self.env)
 
 
 def _trimmed(rewards: Array) -> list[float]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from amago.envs.domain import Domain
 from amago.envs.tasks import draw
-from amago.envs.tasks.base import BestPlay, Outcome, Task, check_at_least
+from amago.envs.tasks.base import BestPlay, Eyes, Outcome, Task, check_at_least
 from amago.presets.base import MANY_TRIES, PAPER, Preset
 from amago.presets.sizes import Size
 from amago.types import BARE_KEY, Array
@@ -39,7 +39,8 @@ class DarkKeyToDoor(Task):
         super().allocate(num_lanes)
         self.start, self.key, self.door, self.position = np.zeros((4, num_lanes, 2), np.int64)
         self.trial_time = np.zeros(num_lanes, np.int64)
-        self.has_key, self.solved = np.zeros((2, num_lanes), np.bool_)
+        self.has_key, self.solved, self.opened = np.zeros((3, num_lanes), np.bool_)
+        """`opened` is of the last step: a trial that ends begins again at once."""
 
     def worlds(self, world_seeds: Array) -> Array:
         """Start, key and door of the worlds of some seeds, [M, 3, 2]."""
@@ -76,7 +77,7 @@ class DarkKeyToDoor(Task):
         self.position = np.clip(self.position + _MOVES[action], 0, self.grid - 1)
         found = ~self.has_key & (self.position == self.key).all(axis=1)
         self.has_key |= found
-        opened = self.has_key & (self.position == self.door).all(axis=1)
+        self.opened = opened = self.has_key & (self.position == self.door).all(axis=1)
         self.solved |= opened
         self.trial_time += 1
         self.time += 1
@@ -90,6 +91,14 @@ class DarkKeyToDoor(Task):
 
     def render(self, lane: int) -> Array:
         """The grid with the key (until taken), the door, and the agent, ringed when it has it."""
+        everywhere = np.ones((self.grid, self.grid), np.bool_)
+        return self.draw(lane, everywhere, show_key=True, show_door=True)
+
+    def eyes(self, lane: int) -> Eyes:
+        return _InTheDark(self, lane)
+
+    def draw(self, lane: int, seen: Array, *, show_key: bool, show_door: bool) -> Array:
+        """The same with fog over the cells that were not seen [x, y]."""
         cell = max(8, 224 // self.grid)
         frame = draw.canvas(self.grid * cell, self.grid * cell, draw.WALL)
 
@@ -105,10 +114,12 @@ class DarkKeyToDoor(Task):
             )
 
         for at in np.ndindex(self.grid, self.grid):
-            fill(np.array(at), draw.FLOOR, 1)
-        fill(self.start[lane], draw.SHADE, 1)
-        fill(self.door[lane], draw.GOAL, 2)
-        if not self.has_key[lane]:
+            fill(np.array(at), draw.FLOOR if seen[at] else draw.FOG, 1)
+        if seen[tuple(self.start[lane])]:
+            fill(self.start[lane], draw.SHADE, 1)
+        if show_door:
+            fill(self.door[lane], draw.GOAL, 2)
+        if show_key and not self.has_key[lane]:
             fill(self.key[lane], draw.HINT, cell // 4)
         x, y = self.position[lane]
         at_y, at_x = (self.grid - 0.5 - y) * cell, (x + 0.5) * cell
@@ -116,6 +127,33 @@ class DarkKeyToDoor(Task):
             draw.disc(frame, at_y, at_x, 0.42 * cell, draw.HINT)
         draw.disc(frame, at_y, at_x, 0.3 * cell, draw.AGENT)
         return frame
+
+
+class _InTheDark:
+    """The cells where the agent was; the key once it was taken, the door once it was opened."""
+
+    def __init__(self, task: DarkKeyToDoor, lane: int) -> None:
+        self._task, self._lane = task, lane
+        self._seen = np.zeros((task.grid, task.grid), np.bool_)
+        self._key_found = self._door_found = False
+        self._had_key = bool(task.has_key[lane])
+
+    def look(self) -> None:
+        task, lane = self._task, self._lane
+        opened, has_key = bool(task.opened[lane]) and task.time[lane] > 0, bool(task.has_key[lane])
+        if (has_key or opened) and not self._had_key:
+            self._key_found = True
+            self._seen[tuple(task.key[lane])] = True
+        if opened:
+            self._door_found = True
+            self._seen[tuple(task.door[lane])] = True
+        self._seen[tuple(task.position[lane])] = True
+        self._had_key = has_key
+
+    def frame(self) -> Array:
+        return self._task.draw(
+            self._lane, self._seen, show_key=self._key_found, show_door=self._door_found
+        )
 
 
 _CPU = {
@@ -145,4 +183,5 @@ DOMAIN = Domain(
         ),
     },
     paper_size=_SIZE,
+    action_names=("left", "up", "right", "down", "stay"),
 )

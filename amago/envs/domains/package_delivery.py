@@ -7,7 +7,7 @@ import numpy as np
 from amago import ragged
 from amago.envs.domain import Domain
 from amago.envs.tasks import draw
-from amago.envs.tasks.base import check_at_least
+from amago.envs.tasks.base import Eyes, check_at_least
 from amago.envs.tasks.goal_task import GoalTask
 from amago.goals import GoalSpec
 from amago.presets.base import INSTRUCTED, PAPER_INSTRUCTED, Preset
@@ -101,6 +101,14 @@ class PackageDelivery(GoalTask):
 
     def render(self, lane: int) -> Array:
         """The road in rows of six: forks with their right side, destinations, the agent."""
+        everywhere = np.ones(self.road, np.bool_)
+        return self.draw(lane, everywhere, everywhere)
+
+    def eyes(self, lane: int) -> Eyes:
+        return _Courier(self, lane)
+
+    def draw(self, lane: int, seen: Array, tried: Array) -> Array:
+        """The same with fog over cells that were not seen, and sides only of forks tried."""
         cell, columns = 48, 6
         frame = draw.canvas(-(-self.road // columns) * cell, columns * cell, draw.WALL)
         asked = self.instruction[lane, : self.num_goals[lane], 0].tolist()
@@ -108,15 +116,34 @@ class PackageDelivery(GoalTask):
         for at in range(self.road):
             top, left = at // columns * cell, at % columns * cell
             done = draw.SHADE if at in asked else draw.FLOOR
-            colour = draw.GOAL if at in still_open else done
+            colour = draw.GOAL if at in still_open else done if seen[at] else draw.FOG
             draw.box(frame, top + 1, left + 1, top + cell - 1, left + cell - 1, colour)
-            if self.side[lane, at]:
+            if self.side[lane, at] and tried[at]:
                 # A mark in the upper corner says left, in the lower one right.
                 down = 5 if self.side[lane, at] == LEFT else cell - 13
                 draw.box(frame, top + down, left + 4, top + down + 8, left + cell - 4, draw.HINT)
             if at == self.position[lane]:
                 draw.disc(frame, top + cell / 2, left + cell / 2, 0.28 * cell, draw.AGENT)
         return frame
+
+
+class _Courier:
+    """The cells that were visited, and the right side of forks where one was chosen; the
+    destinations are known from the instruction."""
+
+    def __init__(self, task: PackageDelivery, lane: int) -> None:
+        self._task, self._lane = task, lane
+        self._seen, self._tried = np.zeros((2, task.road), np.bool_)
+        self._at = int(task.position[lane])
+
+    def look(self) -> None:
+        before, self._at = self._at, int(self._task.position[self._lane])
+        self._seen[self._at] = True
+        # A choice leads on from a fork or back to the start; so does a drop there, but it is rare.
+        self._tried[before] |= self._at != before
+
+    def frame(self) -> Array:
+        return self._task.draw(self._lane, self._seen, self._tried)
 
 
 # Returns tell little about a fork or a drop, what happens next tells it at once: the forecast
@@ -161,4 +188,14 @@ DOMAIN = Domain(
         ),
     },
     paper_size=_SIZE,
+    action_names=(
+        "forward",
+        "left",
+        "right",
+        "stay",
+        "drop 1",
+        "drop 2",
+        "drop 3",
+        "drop 4",
+    ),
 )

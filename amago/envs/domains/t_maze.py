@@ -6,7 +6,7 @@ import numpy as np
 
 from amago.envs.domain import Domain
 from amago.envs.tasks import draw
-from amago.envs.tasks.base import BestPlay, Outcome, Task, check_at_least
+from amago.envs.tasks.base import BestPlay, Eyes, Outcome, Task, check_at_least
 from amago.presets.base import PAPER, SMALL, Preset
 from amago.presets.sizes import Size
 from amago.types import BARE_KEY, Array
@@ -77,6 +77,13 @@ class TMaze(Task):
 
     def render(self, lane: int) -> Array:
         """The 15 cells around the agent, under a bar with its place in the whole corridor."""
+        return self.draw(lane, (self._cue_x, self.corridor), show_goal=True)
+
+    def eyes(self, lane: int) -> Eyes:
+        return _Walker(self, lane)
+
+    def draw(self, lane: int, seen: tuple[int, int], *, show_goal: bool) -> Array:
+        """The same with fog over the cells beyond the first and last x that were seen."""
         cell, reach = 32, 7
         x, y, goal = int(self.x[lane]), int(self.y[lane]), int(self.goal[lane])
         frame = draw.canvas(7 * cell, (2 * reach + 1) * cell, draw.WALL)
@@ -86,11 +93,13 @@ class TMaze(Task):
             draw.box(frame, top + 1, left + 1, top + cell - 1, left + cell - 1, colour)
 
         for at_x in range(max(x - reach, self._cue_x), min(x + reach, self.corridor) + 1):
-            fill(at_x, 0, draw.FLOOR if at_x % 2 else draw.SHADE)
+            floor = draw.FLOOR if at_x % 2 else draw.SHADE
+            fill(at_x, 0, floor if seen[0] <= at_x <= seen[1] else draw.FOG)
         if self.corridor - x <= reach:
             for side in (-1, 1):
-                fill(self.corridor, side, draw.GOAL if side == goal else draw.FLOOR)
-        if abs(self._cue_x - x) <= reach:
+                arm = draw.FLOOR if seen[1] == self.corridor else draw.FOG
+                fill(self.corridor, side, draw.GOAL if show_goal and side == goal else arm)
+        if abs(self._cue_x - x) <= reach and seen[0] <= self._cue_x:
             fill(self._cue_x, 0, draw.HINT)
         draw.disc(frame, (4.5 - y) * cell, (reach + 0.5) * cell, 0.35 * cell, draw.AGENT)
         done = (x - self._cue_x + 1) / (self.corridor - self._cue_x + 1)
@@ -99,6 +108,23 @@ class TMaze(Task):
             frame, cell, cell, 1.5 * cell, cell + done * (frame.shape[1] - 2 * cell), draw.AGENT
         )
         return frame
+
+
+class _Walker:
+    """The cells of the corridor that were walked; the goal's side once the cue was read."""
+
+    def __init__(self, task: TMaze, lane: int) -> None:
+        self._task, self._lane = task, lane
+        self._seen = (int(task.x[lane]), int(task.x[lane]))
+        self._knows = False
+
+    def look(self) -> None:
+        x = int(self._task.x[self._lane])
+        self._seen = min(self._seen[0], x), max(self._seen[1], x)
+        self._knows |= bool(self._task.cue_shown[self._lane])
+
+    def frame(self) -> Array:
+        return self._task.draw(self._lane, self._seen, show_goal=self._knows)
 
 
 _CPU = {
@@ -162,4 +188,5 @@ DOMAIN = Domain(
         ),
     },
     paper_size=_SIZE,
+    action_names=("right", "up", "left", "down"),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -37,6 +37,16 @@ class BestPlay:
         """Rollouts that succeed, and take all steps."""
         worlds, horizon = reward.shape
         return cls(reward, np.full(worlds, horizon), np.ones(worlds, np.bool_))
+
+
+class Eyes(Protocol):
+    """What the player of one lane has perceived of its world since its eyes were opened."""
+
+    def look(self) -> None:
+        """Take in the current row; to be called at every row."""
+
+    def frame(self) -> Array:
+        """The world as an RGB frame, with fog over everything that was not perceived yet."""
 
 
 class Task(ABC):
@@ -86,6 +96,10 @@ class Task(ABC):
     @abstractmethod
     def render(self, lane: int) -> Array:
         """An RGB frame of one lane."""
+
+    def eyes(self, lane: int) -> Eyes | None:
+        """Eyes that open now; None where `render` shows no more than the player perceives."""
+        return None
 
 
 def check_at_least(minimum: int, **arguments: int) -> None:

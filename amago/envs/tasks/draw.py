@@ -14,6 +14,7 @@ AGENT: Colour = (38, 104, 190)
 GOAL: Colour = (58, 150, 84)
 HINT: Colour = (230, 170, 40)
 MARK: Colour = (150, 150, 150)
+FOG: Colour = (96, 103, 118)
 
 
 def canvas(height: int, width: int, colour: Colour) -> Array:

@@ -40,4 +40,5 @@ DOMAIN = Domain(
         ),
     },
     paper_size=_SIZE,
+    action_names=("left", "up", "right", "down"),
 )

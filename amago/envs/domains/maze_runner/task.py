@@ -7,7 +7,7 @@ import numpy as np
 from amago import ragged
 from amago.envs.domains.maze_runner import maze
 from amago.envs.tasks import draw
-from amago.envs.tasks.base import check_at_least
+from amago.envs.tasks.base import Eyes, check_at_least
 from amago.envs.tasks.goal_task import GoalTask
 from amago.goals import GoalSpec
 from amago.ragged import Ragged
@@ -109,11 +109,17 @@ class MazeRunner(GoalTask):
 
     def render(self, lane: int) -> Array:
         """The maze from above: spawn, goals (paler once complete), the next one ringed, agent."""
+        return self.draw(lane, np.ones((self.size, self.size), np.bool_))
+
+    def eyes(self, lane: int) -> Eyes:
+        return _DepthSensors(self, lane)
+
+    def draw(self, lane: int, seen: Array) -> Array:
+        """The same with fog over the cells [y, x] that were not seen."""
         cell = max(6, 300 // self.size)
-        frame = draw.canvas(self.size * cell, self.size * cell, draw.FLOOR)
-        for row, column in np.argwhere(self.walls[lane]).tolist():
-            top, left = row * cell, column * cell
-            draw.box(frame, top, left, top + cell, left + cell, draw.WALL)
+        colours = np.where(self.walls[lane][..., None], draw.WALL, draw.FLOOR)
+        cells = np.where(seen[..., None], colours, draw.FOG).astype(np.uint8)
+        frame = cells.repeat(cell, axis=0).repeat(cell, axis=1)
 
         def dot(at: Array, radius: float, colour: draw.Colour) -> None:
             draw.disc(frame, (at[1] + 0.5) * cell, (at[0] + 0.5) * cell, radius * cell, colour)
@@ -126,6 +132,26 @@ class MazeRunner(GoalTask):
             dot(goal, 0.4, draw.MARK if index < done else draw.GOAL)
         dot(self.position[lane], 0.28, draw.AGENT)
         return frame
+
+
+class _DepthSensors:
+    """Free cells as far as the four sensors reach, and the walls that end them; the goals are
+    known from the instruction."""
+
+    def __init__(self, task: MazeRunner, lane: int) -> None:
+        self._task, self._lane = task, lane
+        self._seen = np.zeros((task.size, task.size), np.bool_)
+
+    def look(self) -> None:
+        x, y = self._task.position[self._lane]
+        self._seen[y, x] = True
+        reach = self._task.depths[self._lane, y, x]
+        for (right, down), depth in zip(maze.MOVES.tolist(), reach.tolist(), strict=True):
+            for distance in range(1, depth + 2):  # the wall behind the last free cell, too
+                self._seen[y + distance * down, x + distance * right] = True
+
+    def frame(self) -> Array:
+        return self._task.draw(self._lane, self._seen)
 
 
 def cardinal(action: Array) -> Array:
