@@ -15,7 +15,7 @@ from amago.agent.agent import Parts
 from amago.agent.policy import AgentPolicy
 from amago.agent.terms import Term
 from amago.check.check_env import Check, check
-from amago.config import Config
+from amago.config import Config, from_dict
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import MakeEnv, make_vector, single_env
 from amago.envs.settings import EnvSettings
@@ -27,11 +27,12 @@ from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
 from amago.report.runs import read_run
+from amago.reporting import write_report
 from amago.scale.collect import start_collection
 from amago.serving.predictor import Predictor
 from amago.training import loop
-from amago.training.evaluation import final_test
-from amago.training.header import check_custom
+from amago.training.evaluation import final_test, final_test_settings
+from amago.training.header import check_custom, read_header
 from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, TrainingRun
 from amago.training.source import find_source
@@ -219,4 +220,20 @@ def _finish(run: TrainingRun, view: View | None) -> dict[str, Any]:
         view.phase("final test")
         result = final_test(run)
     plot_run(read_run(run.folder), run.folder / "curves.png", result["references"])
+    if run.config.run.report:
+        settings = final_test_settings(run.config, run.seed)
+        policy = make_policy(run.agent.eval(), settings)
+        write_report(run.folder, policy, run.config.env, settings, make_env=run.custom.make_env)
     return result
+
+
+def report(run_dir: str | Path, *, which: str = "latest", trust: bool = False) -> Path:
+    """Write report.html into a run's folder, and return its path."""
+    header = read_header(Path(run_dir))
+    config, policy, why_not = from_dict(header["config"]), None, ""
+    settings = final_test_settings(config, header["seed"])
+    try:
+        policy = make_policy(load(run_dir, which=which, trust=trust).policy.agent.eval(), settings)
+    except ValueError as error:  # classes that only their author has, no checkpoint yet
+        why_not = f"Nothing was played: {error}"
+    return write_report(Path(run_dir), policy, config.env, settings, why_not=why_not)

@@ -16,7 +16,7 @@ from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks import draw
 from amago.evaluation.attention import events
-from amago.evaluation.film import FilmSettings, frames, goal_marks, record, record_video
+from amago.evaluation.film import Film, FilmSettings, goal_marks, record, record_video
 from amago.evaluation.panel import Shot, beside, enlarged, panel
 from amago.evaluation.play import PlaySettings
 from amago.types import Array, Timestep, Trajectory
@@ -137,7 +137,7 @@ def test_worlds_stand_side_by_side_and_wait_for_each_other() -> None:
     pictures = [shots[0].frame for shots in record(Player(_sweep), ROOM, PlaySettings(),
                                                    FilmSettings(worlds=3, fog=False))]  # fmt: skip
     assert any(not np.array_equal(pictures[0], other) for other in pictures[1:])
-    made = list(frames([rollouts[0], rollouts[1][:3], rollouts[2]], film))
+    made = list(Film([rollouts[0], rollouts[1][:3], rollouts[2]], film))
     assert len({frame.shape for frame in made}) == 1 and made[0].shape[1] > 2 * made[0].shape[0]
     third = made[0].shape[1] // 3
     assert np.array_equal(made[3][:, third : 2 * third], made[-1][:, third : 2 * third])
@@ -148,7 +148,7 @@ def test_worlds_stand_side_by_side_and_wait_for_each_other() -> None:
 def test_the_ends_of_a_rollout_stand_beside_each_other() -> None:
     film = FilmSettings(ends=True, side=96)
     shots = record(Player(_sweep), ROOM, PlaySettings(), film)[0]
-    made = next(frames([shots], film))
+    made = Film([shots], film)[0]
     left = panel(shots[0], "first 3 steps", 64, 0)
     right = panel(shots[-4], "last 3 steps", 64, 0)
     assert np.array_equal(made, beside([left, right]))

@@ -36,6 +36,7 @@ FEW = {
     "run.eval_episodes": 4,
     "run.final_eval_episodes": 4,
     "run.threads": 1,
+    "run.report": False,
 }
 
 

@@ -20,6 +20,7 @@ from amago.cli.pack import PackOptions, pack
 from amago.cli.play import PlayOptions, play
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.relabel import RelabelOptions, relabel
+from amago.cli.report import ReportOptions, report
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
@@ -32,6 +33,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
     "eval": (evaluate, EvalOptions),
+    "report": (report, ReportOptions),
     "watch": (watch, WatchOptions),
     "play": (play, PlayOptions),
     "zoo": (zoo, ZooOptions),

@@ -21,6 +21,8 @@ def run_to_the_end(folder: Path, work: Callable[[], dict[str, Any]]) -> int:
         return 143 if isinstance(stop, Terminated) else 130
     print_evaluation(result)
     print(f"curves: {folder / 'curves.png'}")
+    if (folder / "report.html").is_file():
+        print(f"report: {folder / 'report.html'}")
     return 0
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from amago.checks import did_you_mean
-from amago.config import Config, override
+from amago.config import Config, dotted, override
 from amago.envs import domains
 from amago.envs.domain import Domain
 from amago.envs.tasks.base import Task
@@ -20,6 +20,10 @@ from amago.presets.base import Preset
 from amago.presets.sizes import SIZES, Size
 from amago.types import ActionSpec
 
+_NOT_SETTINGS = (
+    "run.threads", "run.device", "run.report", "run.wandb_project", "env.num_workers",
+)  # fmt: skip
+"""Settings that change where a run happens and what it writes, not what it learns."""
 _PAPER = "paper"
 """The size that belongs to a domain rather than to SIZES."""
 
@@ -51,6 +55,24 @@ def preset(name: str, size: str | None = None) -> Config:
     """The settings that a name stands for; `size` (tiny, small, medium, paper) sets all widths."""
     config = find_preset(name).config
     return config if size is None else override(config, _find_size(size, name).settings())
+
+
+def changed_settings(config: Config, name: str) -> dict[str, tuple[Any, Any]]:
+    """Settings that differ from those of a preset (of no preset: from the defaults), each with
+    its value and the preset's; those that say where a run happens are left out."""
+    usual = _with_arguments(preset(name) if name in PRESETS else Config())
+    return {
+        key: (value, usual.get(key))
+        for key, value in _with_arguments(config).items()
+        if key not in _NOT_SETTINGS and value != usual.get(key)
+    }
+
+
+def _with_arguments(config: Config) -> dict[str, Any]:
+    """All settings by name, each argument of the environment among them."""
+    settings = dotted(config)
+    arguments = settings.pop("env.kwargs")
+    return settings | {f"env.kwargs.{name}": value for name, value in arguments.items()}
 
 
 def find_preset(name: str) -> Preset:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+import io
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ _HELD = FRAMES_PER_SECOND
 """Frames for which the end of a rollout stays."""
 _PARTS = 4
 """The first and the last part of a rollout are a quarter of it each."""
+_SAMPLED = 4
+"""A GIF's colours are those of so many frames, and of the first."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def record_video(
     film = film or FilmSettings()
     rollouts = record(policy, env, settings, film, make_env=make_env)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _WRITERS[path.suffix](path, frames(rollouts, film))
+    _WRITERS[path.suffix](path, Film(rollouts, film))
 
 
 def record(
@@ -95,18 +98,26 @@ def record(
     return rollouts
 
 
-def frames(rollouts: Sequence[Sequence[Shot]], film: FilmSettings) -> Iterator[Array]:
-    """The frames of a film, one after the other, all of one size."""
-    parts = [part for shots in rollouts for part in _parts(shots, film)]
-    titles = [title for title, _ in parts]
-    side = film.side if len(parts) == 1 else max(1, film.side * 2 // 3)
-    tallest = max(len(shot.goals) for shots in rollouts for shot in shots)
-    longest = max(len(shots) for _, shots in parts)
-    for number in range(longest + _HELD):
-        # Whoever is done waits for the others.
-        shown = [shots[min(number, len(shots) - 1)] for _, shots in parts]
-        yield beside(
-            [panel(shot, title, side, tallest) for shot, title in zip(shown, titles, strict=True)]
+class Film(Sequence[Array]):
+    """The frames of a film, all of one size, each made when it is asked for."""
+
+    def __init__(self, rollouts: Sequence[Sequence[Shot]], settings: FilmSettings) -> None:
+        self._parts = [part for shots in rollouts for part in _parts(shots, settings)]
+        self._side = settings.side if len(self._parts) == 1 else max(1, settings.side * 2 // 3)
+        self._num_goals = max(len(shot.goals) for shots in rollouts for shot in shots)
+
+    def __len__(self) -> int:
+        return max(len(shots) for _, shots in self._parts) + _HELD
+
+    def __getitem__(self, number: Any) -> Any:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return beside(
+            [
+                # Whoever is done waits for the others.
+                panel(shots[min(number, len(shots) - 1)], title, self._side, self._num_goals)
+                for title, shots in self._parts
+            ]
         )
 
 
@@ -186,35 +197,42 @@ def goal_marks(spec: EnvSpec, rows: Timestep) -> list[tuple[str, bool]]:
     return [(spec.goals.write(goal[None]), index < complete) for index, goal in enumerate(asked)]
 
 
-def _write_gif(path: Path, made: Iterator[Array]) -> None:
-    """With the colours of the first frames; flat pictures then stay small."""
+def gif_bytes(film: Film) -> bytes:
+    """A GIF file with one set of colours for all frames; flat pictures then stay small."""
     from PIL import Image
 
-    first, *begun = [frame for frame, _ in zip(made, range(_HELD), strict=False)]
-    palette = Image.fromarray(np.concatenate([first, begun[-1]])).quantize(256)
+    sample = [film[number * (len(film) - 1) // _SAMPLED] for number in range(_SAMPLED + 1)]
+    palette = Image.fromarray(np.concatenate(sample)).quantize(256)
 
     def indexed(frame: Array) -> Image.Image:
         return Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
 
-    indexed(first).save(
-        path,
+    file, made = io.BytesIO(), map(indexed, film)
+    next(made).save(
+        file,
+        "GIF",
         save_all=True,
-        append_images=(indexed(frame) for frame in (*begun, *made)),
+        append_images=made,
         duration=1000 // FRAMES_PER_SECOND,
         loop=0,
     )
+    return file.getvalue()
 
 
-def _write_mp4(path: Path, made: Iterator[Array]) -> None:
+def _write_gif(path: Path, film: Film) -> None:
+    path.write_bytes(gif_bytes(film))
+
+
+def _write_mp4(path: Path, film: Film) -> None:
     import imageio.v2 as imageio
 
     writer: Any = imageio.get_writer(path, fps=FRAMES_PER_SECOND)
     with contextlib.closing(writer):
-        for frame in made:
+        for frame in film:
             writer.append_data(frame)
 
 
-_WRITERS: dict[str, Callable[[Path, Iterator[Array]], None]] = {
+_WRITERS: dict[str, Callable[[Path, Film], None]] = {
     ".gif": _write_gif,
     ".mp4": _write_mp4,
 }

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,14 +89,17 @@ def caption(attention: Attention) -> str:
     )
 
 
-def plot_attention(attention: Attention, path: str | Path) -> None:
+def plot_attention(
+    attention: Attention, path: str | Path | IO[bytes], *, captioned: bool = True
+) -> None:
     """The head that attends to events the most, large, beside all heads of all layers."""
     from matplotlib.figure import Figure
 
     num_layers, num_heads = len(attention.layers), len(attention.layers[0])
     width = 5.4 + 1.5 * num_heads
     figure = Figure(figsize=(width, max(5.6, 1.6 * num_layers + 1.2)), layout="constrained")
-    large, small = figure.subfigures(1, 2, width_ratios=(5.4, 1.5 * num_heads + 0.3))
+    halves: Any = figure.subfigures(1, 2, width_ratios=(5.4, 1.5 * num_heads + 0.3))
+    large, small = halves
     layer, head = attention.telling_head
     image = _draw_large(large.subplots(), attention, layer, head)
     large.colorbar(image, ax=large.axes, label="attention (root scale)", shrink=0.7)
@@ -111,8 +114,9 @@ def plot_attention(attention: Attention, path: str | Path) -> None:
                 for spine in axes.spines.values():
                     spine.set(color=PALETTE[1], linewidth=2.5)
     small.suptitle("layer.head, mean entropy", fontsize=9)
-    lines = textwrap.fill(caption(attention), int(width * CAPTION_CHARACTERS / 8))
-    figure.supxlabel(lines, fontsize=9, ha="left", x=0.02)
+    if captioned:
+        lines = textwrap.fill(caption(attention), int(width * CAPTION_CHARACTERS / 8))
+        figure.supxlabel(lines, fontsize=9, ha="left", x=0.02)
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
@@ -126,7 +130,12 @@ def _draw_large(axes: Axes, attention: Attention, layer: int, head: int) -> Any:
     for level, (name, rows) in enumerate(attention.events.items()):
         shown = rows[:MAX_TICKS]
         at = 1.02 + 0.035 * level
-        marks = {"color": STYLES[name], "markersize": 9, "markeredgewidth": 2, "clip_on": False}
+        marks: dict[str, Any] = {
+            "color": STYLES[name],
+            "markersize": 9,
+            "markeredgewidth": 2,
+            "clip_on": False,
+        }
         # Above the picture where it happened, and beside it when.
         above, right = axes.get_xaxis_transform(), axes.get_yaxis_transform()
         axes.plot(shown, [at] * len(shown), "|", transform=above, label=name, **marks)

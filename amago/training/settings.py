@@ -30,6 +30,8 @@ class RunSettings:
     """Device: auto, cpu, cuda, cuda:1, mps."""
     threads: int = 0
     """Threads of torch; 0: torch's own choice."""
+    report: bool = True
+    """Write report.html at the end: curves, a film, attention, adaptation. Takes seconds."""
     wandb_project: str = ""
     """Also log to this Weights & Biases project (needs amago[wandb])."""
 

@@ -8,16 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from amago.config import to_dict
-from amago.envs.catalogue import PRESETS, preset
+from amago.envs.catalogue import PRESETS, changed_settings
 from amago.envs.registry import make_vector
 from amago.training import packed
 from amago.training.files import read_json
 from amago.training.source import Source, find_source
 from amago.training.trust import check_env
-
-_NOT_SETTINGS = ("run.threads", "run.device", "run.wandb_project", "env.num_workers")
-"""Settings that change where a run happens, not what it learns."""
 
 
 def pack(
@@ -63,23 +59,11 @@ def _command_of(source: Source) -> str:
     name, seed = source.header.get("preset") or "", source.header["seed"]
     if name not in PRESETS:
         return f"amago.train(config, seed={seed})"
-    ours, usual = _flat(to_dict(source.config)), _flat(to_dict(preset(name)))
     changed = [
         f"--{key.replace('_', '-')} {_text(value)}"
-        for key, value in ours.items()
-        if key not in _NOT_SETTINGS and value != usual.get(key)
+        for key, (value, _) in changed_settings(source.config, name).items()
     ]
     return " ".join(["amago train", name, f"--seed {seed}", *changed])
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def _text(value: Any) -> str:
