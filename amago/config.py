@@ -26,6 +26,9 @@ from amago.rollout.settings import ExplorationSettings, RolloutSettings
 from amago.scale.settings import ScaleSettings
 from amago.training.settings import RunSettings
 
+MACHINE_SETTINGS = ("run.threads", "run.device", "run.wandb_project", "env.num_workers")
+"""Settings that say where a run happens, not what it learns."""
+
 
 @dataclass(frozen=True)
 class Config:
@@ -103,6 +106,12 @@ def dotted(settings: Any, prefix: str = "") -> dict[str, Any]:
         value, name = getattr(settings, item.name), prefix + item.name
         found |= dotted(value, f"{name}.") if dataclasses.is_dataclass(value) else {name: value}
     return found
+
+
+def differences(old: Config, new: Config) -> dict[str, list[Any]]:
+    """[before, after] of every setting that differs, by its dotted name."""
+    before, after = dotted(old), dotted(new)
+    return {key: [before[key], after[key]] for key in before if before[key] != after[key]}
 
 
 def _build(cls: type, values: dict[str, Any], where: str) -> Any:

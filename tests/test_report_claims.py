@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.image import imread
 from test_report_helpers import write_run
 
+import amago
+from amago.config import Config, from_dict, override, to_dict
 from amago.report.claims.claim import find_claims, read_claim, repeatable
 from amago.report.claims.export import export
 from amago.report.claims.pages import pages, replaced, write_all
@@ -24,7 +27,6 @@ answer = "Yes."
 metric = "return"
 measure = "return"
 control = "no memory"
-earlier_settings = true
 command = '''
 amago sweep wind
 '''
@@ -107,9 +109,55 @@ def test_the_index_leads_with_claims_that_can_be_repeated(tmp_path: Path) -> Non
         "| no memory: 0.450 | 0.433 | `c0ffee`, earlier settings |"
     )
     assert "a-claim" in rows[1]
-    second = _claim(tmp_path / "c-claim", CLAIM.replace("earlier_settings = true", "order = 1"))
+    second = _claim(tmp_path / "c-claim", CLAIM.replace("control", "order = 1\ncontrol"))
     rows = index_table(find_claims(tmp_path)).splitlines()[2:]
-    assert second.name in rows[0] and rows[0].endswith("| `c0ffee` |")
+    assert second.name in rows[0]
+
+
+def _record(run: Path, config: Config) -> None:
+    header = json.loads((run / "config.json").read_text())
+    header |= {"preset": "wind", "config": to_dict(config)}
+    (run / "config.json").write_text(json.dumps(header))
+
+
+def test_settings_are_earlier_unless_todays_preset_and_the_arms_changes_give_them(
+    tmp_path: Path,
+) -> None:
+    folder = _claim(tmp_path / "memory-helps")
+    on_another_machine = override(amago.preset("wind"), {"run.threads": 7})
+    for seed in (0, 1):
+        _record(folder / "data" / "full" / f"seed-{seed}", on_another_machine)
+    without = override(amago.preset("wind"), {"memory": "feedforward", "env.kwargs.horizon": 30})
+    _record(folder / "data" / "no-memory" / "seed-0", without)
+    assert [arm.earlier_settings for arm in read_claim(folder).arms] == [False, True]
+    assert "Earlier settings" in claim_page(read_claim(folder))
+
+    declared = 'folder = "no-memory"\nset = ["memory=feedforward", "env.kwargs.horizon=30"]'
+    (folder / "claim.toml").write_text(CLAIM.replace('folder = "no-memory"', declared))
+    claim = read_claim(folder)
+    assert not claim.earlier_settings and "Earlier settings" not in claim_page(claim)
+    assert index_table([claim]).endswith("| `c0ffee` |")
+
+    other = override(amago.preset("wind"), {"optim.learning_rate": 0.5})
+    _record(folder / "data" / "full" / "seed-1", other)
+    assert [arm.earlier_settings for arm in read_claim(folder).arms] == [True, False]
+
+
+def test_every_row_whose_runs_todays_code_cannot_read_is_marked() -> None:
+    index = (RESULTS / "README.md").read_text().splitlines()
+    for claim in find_claims(RESULTS):
+        (row,) = [row for row in index if row.startswith(f"| [{claim.name}]")]
+        read = [_can_be_read(run.config) for arm in claim.arms for run in arm.runs]
+        assert all(read) or "earlier settings" in row, claim.name
+        assert all(read) or "Earlier settings" in (claim.folder / "README.md").read_text()
+
+
+def _can_be_read(config: dict[str, Any]) -> bool:
+    try:
+        from_dict(config)
+    except ValueError:
+        return False
+    return True
 
 
 def test_arms_of_several_tasks_get_a_panel_and_references_each(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from amago.checks import did_you_mean
-from amago.config import Config, dotted, override
+from amago.config import MACHINE_SETTINGS, Config, dotted, override
 from amago.envs import domains
 from amago.envs.domain import Domain
 from amago.envs.tasks.base import Task
@@ -20,10 +20,6 @@ from amago.presets.base import Preset
 from amago.presets.sizes import SIZES, Size
 from amago.types import ActionSpec
 
-_NOT_SETTINGS = (
-    "run.threads", "run.device", "run.report", "run.wandb_project", "env.num_workers",
-)  # fmt: skip
-"""Settings that change where a run happens and what it writes, not what it learns."""
 _PAPER = "paper"
 """The size that belongs to a domain rather than to SIZES."""
 
@@ -64,7 +60,7 @@ def changed_settings(config: Config, name: str) -> dict[str, tuple[Any, Any]]:
     return {
         key: (value, usual.get(key))
         for key, value in _with_arguments(config).items()
-        if key not in _NOT_SETTINGS and value != usual.get(key)
+        if key not in MACHINE_SETTINGS and value != usual.get(key)
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amago.config import Config, dotted, override
+from amago.config import Config, differences, override
 
 _FIXED = re.compile(
     r"(env\.(id|ids|num_lanes)|encoder\..*|instruction\..*|memory|transformer\.(?!dropout$).*"
@@ -34,12 +34,6 @@ def changed(
                 f"run, whose weights may come from this one: --run.start-from {folder}"
             )
     return new
-
-
-def differences(old: Config, new: Config) -> dict[str, list[Any]]:
-    """[before, after] of every setting that differs, by its dotted name."""
-    before, after = dotted(old), dotted(new)
-    return {key: [before[key], after[key]] for key in before if before[key] != after[key]}
 
 
 def remembered(header: dict[str, Any], old: Config, new: Config, epoch: int) -> dict[str, Any]:

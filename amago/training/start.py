@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amago.config import Config, from_dict
+from amago.config import Config, differences, from_dict
 from amago.replay.guard import LOCK_NAME, WriterLock
 from amago.training import checkpoint, kept
-from amago.training.changes import changed, check_goes_on, differences, remembered
+from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_header, write_header
 from amago.training.run import Custom, TrainingRun, assemble

@@ -8,11 +8,13 @@ results/<claim>/README.md, picture.png         generated: python -m amago.report
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from amago.config import MACHINE_SETTINGS, differences, from_dict, literal, override
+from amago.envs.catalogue import preset
 from amago.report.runs import RunRecord, read_run
 
 CLAIM_FILE = "claim.toml"
@@ -28,7 +30,7 @@ class Metric:
     percent: bool
 
 
-METRICS = {
+_METRICS = {
     "return": Metric("return", "eval/return_mean", "return_mean", percent=False),
     "success": Metric("success", "eval/success_rate", "success_rate", percent=True),
 }
@@ -42,6 +44,13 @@ class Arm:
     folder: str
     task: str
     runs: tuple[RunRecord, ...]
+    settings: tuple[str, ...] = ()
+    """What the arm changes of its preset, written as `--set` takes it: "memory=feedforward"."""
+
+    @property
+    def earlier_settings(self) -> bool:
+        """Whether today's preset, changed as the arm says, has other settings than the runs."""
+        return not all(_made_today(run, self.settings) for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,6 @@ class Claim:
     """Name of the arm that stands beside the first one in the index, usually "no memory"."""
     adaptation: bool = False
     """Whether the tenths of a rollout tell how the agent adapts."""
-    earlier_settings: bool = False
-    """Whether the presets have changed since these runs."""
     tables: tuple[str, ...] = ()
     """Further tables: CSV files in the folder."""
     picture: str = "picture.png"
@@ -75,6 +82,11 @@ class Claim:
     def name(self) -> str:
         """The folder's name, a sentence with hyphens."""
         return self.folder.name
+
+    @property
+    def earlier_settings(self) -> bool:
+        """Whether the presets have changed since some of the runs."""
+        return any(arm.earlier_settings for arm in self.arms)
 
     @property
     def tasks(self) -> dict[str, list[Arm]]:
@@ -99,7 +111,7 @@ def read_claim(folder: str | Path) -> Claim:
     arms = tuple(_read_arm(path.parent, entry) for entry in content.pop("arms", ()))
     _check_folders(path.parent, arms)
     content |= {name: tuple(content[name]) for name in ("caveats", "tables") if name in content}
-    content["metric"] = METRICS[content["metric"]]
+    content["metric"] = _METRICS[content["metric"]]
     content["command"] = content["command"].strip()
     return Claim(folder=path.parent, arms=arms, **content)
 
@@ -118,12 +130,28 @@ def repeatable(run: RunRecord) -> bool:
     return run.git_commit is not None and not run.git_commit.endswith("-dirty")
 
 
-def _read_arm(folder: Path, entry: Mapping[str, str]) -> Arm:
+def _made_today(run: RunRecord, settings: Sequence[str] = ()) -> bool:
+    """Whether today's preset, with some settings changed, is what a run recorded.
+
+    Not so where the preset or a setting has another name today. Settings that only say where a
+    run happens do not count.
+    """
+    assignments = (text.partition("=") for text in settings)
+    changes = {name: literal(value) for name, _, value in assignments}
+    try:
+        today, recorded = override(preset(run.preset), changes), from_dict(run.config)
+    except ValueError:
+        return False
+    return not differences(today, recorded).keys() - set(MACHINE_SETTINGS)
+
+
+def _read_arm(folder: Path, entry: Mapping[str, Any]) -> Arm:
     runs = [read_run(path.parent) for path in (folder / "data").glob(_configs(entry["folder"]))]
     if not runs:
         raise ValueError(f"expected runs in {folder / 'data' / entry['folder']}/seed-N, found none")
     ordered = tuple(sorted(runs, key=lambda run: run.seed))
-    return Arm(entry["name"], entry["folder"], entry.get("task", ""), ordered)
+    settings = tuple(entry.get("set", ()))
+    return Arm(entry["name"], entry["folder"], entry.get("task", ""), ordered, settings)
 
 
 def _configs(arm: str) -> str:
@@ -139,8 +167,8 @@ def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
             f"{path}: unknown keys: {', '.join(unknown) or 'none'}; "
             f"missing keys: {', '.join(missing) or 'none'}"
         )
-    if content["metric"] not in METRICS:
-        raise ValueError(f"{path}: metric is one of {list(METRICS)}, got {content['metric']!r}")
+    if content["metric"] not in _METRICS:
+        raise ValueError(f"{path}: metric is one of {list(_METRICS)}, got {content['metric']!r}")
 
 
 def _check_folders(folder: Path, arms: tuple[Arm, ...]) -> None:

@@ -7,17 +7,19 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from amago.config import from_dict
+from amago.envs.catalogue import changed_settings, find_preset
 from amago.report.claims.claim import CLAIM_FILE, read_claim
 from amago.report.claims.pages import write_claim
 from amago.report.runs import EVALUATIONS, RunRecord, find_runs, label
 from amago.report.sweeps import thin, write_csv
 
-EVALUATION_COLUMNS = (
+_EVALUATION_COLUMNS = (
     "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",
     "eval/success_rate", "eval/episodes", "eval/return_per_block",
     "loss/critic", "policy/entropy", "grad/norm",
 )  # fmt: skip
-DRAFT = "Not written yet."
+_DRAFT = "Not written yet."
 
 
 def export(root: str | Path, claim: str | Path, command: str | None = None) -> Path:
@@ -48,7 +50,7 @@ def _copy_run(run: RunRecord, target: Path) -> None:
     shutil.copyfile(run.path / "config.json", target / "config.json")
     if run.result is not None:
         shutil.copyfile(run.path / "result.json", target / "result.json")
-    write_csv(target / EVALUATIONS, EVALUATION_COLUMNS, thin(run.evaluations))
+    write_csv(target / EVALUATIONS, _EVALUATION_COLUMNS, thin(run.evaluations))
 
 
 def _write_claim_file(
@@ -61,8 +63,23 @@ def _write_claim_file(
         if f"folder = {json.dumps(group)}" not in written:
             task = f"task = {json.dumps(runs[0].preset)}\n" if several else ""
             written += f"\n[[arms]]\nname = {json.dumps(label(group))}\n{task}"
-            written += f"folder = {json.dumps(group)}\n"
+            written += f"folder = {json.dumps(group)}\n{_settings(runs[0])}"
     path.write_text(written, encoding="utf-8")
+
+
+def _settings(run: RunRecord) -> str:
+    """A comment that lists what an arm changes of its preset.
+
+    Only the author knows whether that was on purpose, so that it stays a comment: until somebody
+    makes it a setting, the arm counts as one of earlier settings.
+    """
+    try:
+        find_preset(run.preset)
+        changes = changed_settings(from_dict(run.config), run.preset)
+    except ValueError:
+        return ""
+    assignments = [f"{key}={value}" for key, (value, _) in changes.items()]
+    return f"# set = {json.dumps(assignments)}  # if on purpose\n" if assignments else ""
 
 
 def _draft(groups: Mapping[str, Sequence[RunRecord]], command: str) -> str:
@@ -72,11 +89,11 @@ def _draft(groups: Mapping[str, Sequence[RunRecord]], command: str) -> str:
     metric = "return" if not rates or None in rates else "success"
     return "\n".join(
         (
-            f"question = {json.dumps(DRAFT)}",
-            f"answer = {json.dumps(DRAFT)}",
+            f"question = {json.dumps(_DRAFT)}",
+            f"answer = {json.dumps(_DRAFT)}",
             f'metric = "{metric}"',
             f'measure = "{metric}"',
             f"command = '''\n{command.strip()}\n'''",
-            f"caveats = [{json.dumps(DRAFT)}]\n",
+            f"caveats = [{json.dumps(_DRAFT)}]\n",
         )
     )

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_COLUMNS = 4
+_MOST_COLUMNS = 4
 PANEL_WIDTH, PANEL_HEIGHT = 4.2, 3.1
-DOTS_PER_INCH = 90
-COLOURS = 64
+_DOTS_PER_INCH = 90
+_COLOURS = 64
 
 
 def plot_claim(claim: Claim, path: str | Path) -> None:
@@ -37,7 +37,7 @@ def plot_claim(claim: Claim, path: str | Path) -> None:
     drawn = [_progress_panel(claim, task, arms, styles) for task, arms in claim.tasks.items()]
     if claim.adaptation:
         drawn += [_adaptation_panel(task, arms, styles) for task, arms in claim.tasks.items()]
-    columns = min(MOST_COLUMNS, len(drawn))
+    columns = min(_MOST_COLUMNS, len(drawn))
     rows = -(-len(drawn) // columns)
     figure = new_figure(max(6.0, PANEL_WIDTH * columns), PANEL_HEIGHT * rows + 0.5)
     grid = figure.add_gridspec(rows, columns)
@@ -80,10 +80,10 @@ def _save_small(figure: Figure, path: str | Path) -> None:
     from PIL import Image
 
     drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi=DOTS_PER_INCH)
+    figure.savefig(drawn, format="png", dpi=_DOTS_PER_INCH)
     drawn.seek(0)
     with Image.open(drawn) as image:
-        image.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+        image.convert("RGB").quantize(_COLOURS).save(path, optimize=True)
 
 
 def _draw_arms(
