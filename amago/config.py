@@ -26,8 +26,10 @@ from amago.rollout.settings import ExplorationSettings, RolloutSettings
 from amago.scale.settings import ScaleSettings
 from amago.training.settings import RunSettings
 
-MACHINE_SETTINGS = ("run.threads", "run.device", "run.wandb_project", "env.num_workers")
-"""Settings that say where a run happens, not what it learns."""
+MACHINE_SETTINGS = (
+    "run.threads", "run.device", "run.report", "run.wandb_project", "env.num_workers",
+)  # fmt: skip
+"""Settings that say where a run happens and what it writes, not what it learns."""
 
 
 @dataclass(frozen=True)
