@@ -29,6 +29,7 @@ from amago.report.curves import plot_run
 from amago.report.runs import read_run
 from amago.reporting import write_report
 from amago.scale.collect import start_collection
+from amago.scale.learn import follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.training import loop
 from amago.training.evaluation import final_test, final_test_settings
@@ -63,12 +64,15 @@ def train(
     """Train an agent and return its final evaluation; everything else is in the run folder.
 
     `terms` are added to the built-in loss terms. `exist` says what to do with a `run_dir` that
-    already has a run: refuse it, continue it with these settings, or replace it.
+    already has a run: refuse it, continue it with these settings, or replace it. Under torchrun
+    the first rank returns the evaluation and the others {}.
     """
     if exist not in get_args(Exist):
         raise ValueError(f"exist takes {', '.join(get_args(Exist))}, got {exist!r}")
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
+    if is_follower():
+        return follow_to_the_end()
     with stoppable():
         if exist == "resume" and is_run(folder):
             return _finish(take_up(folder, config, seed, custom=custom), view)
@@ -97,6 +101,8 @@ def resume(
     settings, such as {"optim.learning_rate": 1e-4}. `trust` vouches for what the folder names,
     such as the module of its environment.
     """
+    if is_follower():
+        return follow_to_the_end()
     custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     with stoppable():
         run = restore(
@@ -215,6 +221,7 @@ def _finish(run: TrainingRun, view: View | None) -> dict[str, Any]:
     view = view or Silent()
     with contextlib.closing(run), saving(run), contextlib.closing(view):
         run.collection = start_collection(run)
+        run.feed = start_learners(run)
         view.begin(run.folder)
         loop.train(run, view)
         view.phase("final test")

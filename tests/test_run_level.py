@@ -54,7 +54,7 @@ def test_what_is_prepared_ahead_changes_nothing(
 ) -> None:
     config = tiny("wind", {"run.updates_per_epoch": 4})
     for prefetch in (0, 2):
-        monkeypatch.setattr("amago.training.loop.PREFETCH", prefetch)
+        monkeypatch.setattr("amago.training.feed.PREFETCH", prefetch)
         api.train(config, 1, tmp_path / str(prefetch))
     assert differing(tmp_path / "0", tmp_path / "2") == []
 

@@ -19,6 +19,8 @@ def run_to_the_end(folder: Path, work: Callable[[], dict[str, Any]]) -> int:
         if not (folder / "config.json").exists():
             print("stopped before the run was made; nothing is left of it", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130
+    if not result:  # a learner that is not the first one
+        return 0
     print_evaluation(result)
     print(f"curves: {folder / 'curves.png'}")
     if (folder / "report.html").is_file():

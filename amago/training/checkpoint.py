@@ -152,7 +152,17 @@ def read_state(path: Path) -> dict[str, Any]:
 def load_learner(path: Path, learner: Learner) -> None:
     """Fill weights and optimiser."""
     load_agent(path, learner.agent)
-    tensors = _load(path / OPTIMIZER, learner.agent.discounts.device)
+    _fill_optimizer(learner, _load(path / OPTIMIZER, learner.agent.discounts.device))
+
+
+def fill_learner(learner: Learner, snapshot: Snapshot) -> None:
+    """Make a learner what another one was when the snapshot was taken."""
+    device = learner.agent.discounts.device
+    learner.agent.load_state_dict(snapshot.model)
+    _fill_optimizer(learner, {name: value.to(device) for name, value in snapshot.optimizer.items()})
+
+
+def _fill_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
     for index, parameter in enumerate(learner.parameters):
         names = ("step", "exp_avg", "exp_avg_sq")
         if f"{index}.step" in tensors:

@@ -55,9 +55,24 @@ def saving(run: TrainingRun) -> Iterator[None]:
     """Whatever ends the run early: save its last complete epoch and say how to go on."""
     try:
         yield
-    except BaseException:
-        _LOG.warning(_save(run))
+    except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt | Terminated)
+        with contextlib.nullcontext() if stopped else _undisturbed():
+            _LOG.warning(_save(run))
         raise
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore SIGTERM: torchrun sends it to all ranks as soon as one of them has failed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _save(run: TrainingRun) -> str:

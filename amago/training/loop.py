@@ -19,8 +19,6 @@ from amago.training.warnings import Warnings
 _Item = TypeVar("_Item")
 WARMUP_EPOCHS = 1
 """First epochs that only collect."""
-PREFETCH = 2
-"""Batches prepared ahead of the learner."""
 
 
 def train(run: TrainingRun, view: View) -> None:
@@ -94,10 +92,11 @@ def learn_epoch(run: TrainingRun, view: View, clock: Clock) -> dict[str, Any]:
     start, count = run.learner.updates, run.config.run.updates_per_epoch
     device = run.agent.discounts.device
     mean = MetricMean()
-    batches = run.sampler.batches(start, start + count, PREFETCH)
-    for index, batch in enumerate(clock.waits("wait_seconds", batches)):
-        mean.add(run.learner.step(batch.to(device)))
+    shares = run.feed.shares(run, start, start + count)
+    for index, share in enumerate(clock.waits("wait_seconds", shares)):
+        mean.add(run.learner.learn(share.to(device)))
         view.phase("learning", (index + 1) / count)
+    run.feed.end_epoch(run)
     damaged = {"replay/damaged": len(run.store.damaged)} if run.store.damaged else {}
     return {**mean.read(), **damaged, "learner/skipped": run.learner.skipped}
 

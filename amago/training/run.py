@@ -30,7 +30,9 @@ from amago.rollout.exploration import Exploration
 from amago.seeding import derive, seed_torch
 from amago.training import checkpoint, kept
 from amago.training.collection import Collection, LocalCollection
+from amago.training.device import resolve_device
 from amago.training.evaluation import evaluation_settings
+from amago.training.feed import Feed, LocalFeed
 from amago.training.files import read_json
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
@@ -74,6 +76,8 @@ class TrainingRun:
     custom: Custom = field(default_factory=Custom)
     collection: Collection = field(default_factory=LocalCollection)
     """What plays the environments."""
+    feed: Feed = field(default_factory=LocalFeed)
+    """What the learner learns from."""
     epoch: int = 0
     """Epochs completed."""
     env_steps: int = 0
@@ -139,17 +143,9 @@ class TrainingRun:
         with contextlib.ExitStack() as closing:
             if self.lock is not None:
                 closing.callback(self.lock.release)
-            for part in (self.logger, self.store, self.eval_env, self.env, self.collection):
+            played = (self.eval_env, self.env, self.collection)
+            for part in (self.logger, self.store, *played, self.feed):
                 closing.callback(part.close)
-
-
-def _resolve_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"--run.device {name} cannot be used here; try auto or cpu") from error
 
 
 def assemble(
@@ -195,7 +191,7 @@ def _build(
     eval_env = make_lanes(config.env, evaluation_settings(config, seed), custom.make_env)
     opened.callback(eval_env.close)
     seed_torch(seed, "weights")
-    agent = Agent(env.spec, config, custom.parts).to(_resolve_device(config.run.device))
+    agent = Agent(env.spec, config, custom.parts).to(resolve_device(config, env.spec))
     planned_updates = config.run.epochs * config.run.updates_per_epoch
     learner = Learner(agent, config.agent, config.optim, planned_updates)
     steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or _DEFAULT_STEPS

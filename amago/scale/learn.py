@@ -1,0 +1,107 @@
+"""Several learners: ranks that learn from slices of the same batches.
+
+The first rank is the run: it collects, owns the replay, evaluates and writes the folder. It deals
+the windows of every batch out, and all ranks add their gradients up. See docs/scaling.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from amago.agent.share import Share
+from amago.scale.learn_feed import deal
+from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
+from amago.scale.learn_launch import Launched, launch
+from amago.scale.learn_rank import COUNTERS, Epoch, Plan, follow
+from amago.training import checkpoint
+from amago.training.feed import PREFETCH, Feed, LocalFeed
+from amago.training.run import TrainingRun
+
+
+def is_follower() -> bool:
+    """Whether torchrun has started this process as a rank other than the first."""
+    launched = seat()
+    return launched is not None and launched.rank > 0
+
+
+def follow_to_the_end() -> dict[str, Any]:
+    """What such a rank does instead of running: it learns, and returns nothing to report."""
+    launched = seat()
+    assert launched is not None
+    follow(launched)
+    return {}
+
+
+def start_learners(run: TrainingRun) -> Feed:
+    """What feeds the learner of a run: its own sampler, or that and other ranks."""
+    launched, wanted = seat(), run.config.scale.learners
+    _check_windows(run, wanted)
+    if launched is not None and launched.size > 1:
+        if wanted not in (1, launched.size):
+            raise ValueError(
+                f"expected --scale.learners {launched.size} (or none) under torchrun, which "
+                f"started {launched.size} ranks, got {wanted}"
+            )
+        _check_windows(run, launched.size)
+        return RankFeed(run, launched, None)
+    if wanted == 1:
+        return LocalFeed()
+    ranks = launch(run.config)
+    try:
+        return RankFeed(run, ranks.first, ranks)
+    except BaseException:
+        ranks.close()
+        raise
+
+
+class RankFeed:
+    """The first rank's side: deals batches out and compares what the ranks have learned."""
+
+    def __init__(self, run: TrainingRun, own: Seat, ranks: Launched | None) -> None:
+        learner = run.learner
+        self._ranks = ranks
+        self._group = Group(own)
+        if ranks is not None:
+            self._group.lost = ranks.lost
+        counters = {name: getattr(learner, name) for name in COUNTERS}
+        snapshot = checkpoint.take(run.epoch, learner, counters)
+        plan = Plan(run.config, run.env.spec, run.seed, run.custom.parts, snapshot)
+        self._group.tell(cloudpickle.dumps(plan))
+        self._group.use(learner.agent.discounts.device)
+        learner.add = self._group.add
+
+    def shares(self, run: TrainingRun, start: int, stop: int) -> Iterator[Share]:
+        self._group.tell(Epoch(run.epoch, stop - start))
+        batches = run.sampler.batches(start, stop, PREFETCH)
+        return deal(batches, self._group, run.config.optim.accumulate)
+
+    def end_epoch(self, run: TrainingRun) -> None:
+        """All ranks must hold the same weights and statistics, bit for bit."""
+        found = self._group.gather(digest(run.agent.state_dict()))
+        for rank, one in enumerate(found):
+            if one != found[0]:
+                raise LearnerLostError(
+                    f"learner {rank} has other weights than the first one after epoch "
+                    f"{run.epoch + 1}; statistics of custom encoders and terms must be kept in "
+                    "RunningMoments (amago.nets.normalize), which all ranks share"
+                )
+
+    def close(self) -> None:
+        with contextlib.suppress(LearnerLostError):
+            self._group.tell(Epoch(-1, 0))
+        self._group.close()
+        if self._ranks is not None:
+            self._ranks.close()
+
+
+def _check_windows(run: TrainingRun, size: int) -> None:
+    replay = run.config.replay
+    if replay.batch_rows is None and replay.batch_size < size:
+        raise ValueError(
+            f"expected --replay.batch-size of at least {size} windows for {size} learners, got "
+            f"{replay.batch_size}; raise it, or use fewer learners"
+        )
