@@ -45,9 +45,8 @@ def campaign(
             made[kind] = path, undisturbed(kind, path)
         return made[kind]
 
-    for number, kind in enumerate(kinds):
+    for kind, share in _shares(kinds, kills).items():
         start, rng, tally = time.monotonic(), random.Random(f"{seed} {kind}"), Tally()
-        share = kills // len(kinds) + (number < kills % len(kinds))
         if kind == SWEEP:
             wholes = {each: whole(each)[0] for each in sweep_runs()}
             kill_sweeps(folder, wholes, share, rng, tally)
@@ -65,6 +64,15 @@ def campaign(
         outcome.faults[name] = seen
         say(f"{name}, {time.monotonic() - start:.0f} s: {seen}")
     return outcome
+
+
+def _shares(kinds: Sequence[str], kills: int) -> dict[str, int]:
+    """How often each kind is killed: alike, but for sweeps, whose runs take long to start."""
+    others = [kind for kind in kinds if kind != SWEEP]
+    of_sweeps = 0 if SWEEP not in kinds else kills // 20 if others else kills
+    each, rest = divmod(kills - of_sweeps, max(len(others), 1))
+    shares = {kind: each + (number < rest) for number, kind in enumerate(others)}
+    return shares | ({SWEEP: of_sweeps} if SWEEP in kinds else {})
 
 
 _COUNTS = ("kills", "while_restoring", "in_resumed_runs", "at_files", "runs", "exact")

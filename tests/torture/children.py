@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+import torch._dynamo
+import torch.utils.tensorboard  # noqa: F401  imported once here, not by every child
 from test_run_helpers import die
 
 from amago.cli import main as amago_main

@@ -24,7 +24,7 @@ from torture.runs import go_on
 
 KIND = "sweep"
 _RUNS = ("GRU, continuous", "multi-binary")
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 600.0
 
 
 def kill_sweeps(folder: Path, wholes: dict[str, Path], kills: int, rng: random.Random,
