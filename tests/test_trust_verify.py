@@ -6,15 +6,22 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import lmdb
+import numpy as np
 import pytest
 from test_run_helpers import command, tiny
 from test_trust_checkpoints import flip, listing
 from test_trust_records import flipped, rewrite
 
 from amago import api
+from amago.goals import Advance, follow
+from amago.ragged import Ragged
+from amago.replay.codec import encode
+from amago.replay.reader import TrajectoryReader
+from amago.types import Array, Trajectory
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +97,68 @@ def test_what_is_wrong_with_a_run_is_found(
     code, out, _ = command(capsys, "verify", run)
     problems = [line for line in out.splitlines() if line.startswith("PROBLEM")]
     assert code == 1 and any(expected in line for line in problems), out
+
+
+def _other_reward(trajectory: Trajectory) -> Trajectory:
+    reward = trajectory.prev_reward.copy()
+    reward[2] += 1.0
+    return replace(trajectory, prev_reward=reward)
+
+
+def _other_end(trajectory: Trajectory) -> Trajectory:
+    terminal = trajectory.terminal.copy()
+    terminal[1] = True
+    return replace(trajectory, terminal=terminal)
+
+
+def _other_goals(trajectory: Trajectory) -> Trajectory:
+    assert trajectory.achieved is not None
+    offsets, goals = trajectory.achieved
+    return replace(trajectory, achieved=(offsets, np.roll(goals, 1, axis=1)))
+
+
+WRONG = {"reward": _other_reward, "terminal": _other_end, "achieved": _other_goals}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_stored_rollout_that_the_environment_would_not_make_is_found(
+    what: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TrajectoryReader(run / "replay") as store:
+        wrong = WRONG[what](store.read(0))
+    rewrite(run / "replay", 0, lambda _: encode(wrong))  # its checksums are right
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 1 and "ok       replay" in out
+    assert f"PROBLEM  relabeling: trajectory 0 as stored: {what} is" in out
+
+
+def test_a_rule_of_relabeling_that_the_environment_does_not_share_is_found(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 0 and "12 rollouts as the environment has them" in out
+
+    def late(instruction: Array, achieved: Ragged) -> Advance:
+        """The rule with every goal one row late."""
+        offsets, goals = achieved
+        return follow(instruction, (np.concatenate([[0], offsets[:-1]]), goals))
+
+    monkeypatch.setattr("amago.replay.relabel.follow", late)
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 1 and "relabeled: " in out and "with the environment it" in out
+
+
+def test_an_environment_that_does_not_repeat_itself_is_replaced_by_a_slow_rule(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amago.check.audit._play", lambda *_: None)
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 0 and "12 rollouts as a slow version of the rule has them" in out
+    with TrajectoryReader(run / "replay") as store:
+        wrong = _other_reward(store.read(5))
+    rewrite(run / "replay", 5, lambda _: encode(wrong))
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 1 and "trajectory 5 as stored: reward is" in out
 
 
 def test_what_is_not_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from amago.agent.agent import Agent
+from amago.check.audit import audit
 from amago.config import Config, from_dict
 from amago.envs.registry import make_vector
 from amago.replay.codec import DamagedRecordError
@@ -50,6 +51,8 @@ def verify(folder: Path, *, trust: bool = False) -> list[Finding]:
     findings.append(_looked("timing", lambda: _timing(folder / "timing.jsonl", state)))
     if (folder / "replay").exists():
         findings.append(_looked("replay", lambda: _replay(folder / "replay", state)))
+        if config is not None and findings[-1].sound:
+            findings += _relabeling(folder, config, header, trust=trust)
     if (folder / "result.json").exists():
         findings.append(_looked("result", lambda: _result(folder, state)))
     return findings
@@ -152,6 +155,24 @@ def _replay(path: Path, state: dict[str, Any]) -> str:
         if counts and store.goal_counts().num_steps != combine(counts).num_steps:
             raise ValueError("the stored counts of goals are not those of the trajectories")
         return f"{len(store)} trajectories, {store.num_steps} steps"
+
+
+def _relabeling(
+    folder: Path, config: Config, header: dict[str, Any], *, trust: bool
+) -> list[Finding]:
+    """What a sample of the replay is beside the environment itself, where it follows goals."""
+    with TrajectoryReader(folder / "replay") as store:
+        if store.goals is None:
+            return []
+        if "env" in header.get("custom", {}):
+            detail = "not compared with the environment: it is the run's own class"
+            return [Finding("relabeling", detail, True)]
+
+        def look() -> str:
+            check_env(folder, config, trust=trust)
+            return audit(config, store)
+
+        return [_looked("relabeling", look)]
 
 
 def _result(folder: Path, state: dict[str, Any]) -> str:
