@@ -10,13 +10,38 @@ from amago.envs.catalogue import preset
 
 if TYPE_CHECKING:
     from amago.api import check_env, evaluate, load, resume, train
+    from amago.handle import Run
+    from amago.serving.predictor import Predictor
+    from amago.training.hooks import Epoch
 
 __version__ = "0.1.0"
-__all__ = ["Config", "check_env", "evaluate", "load", "override", "preset", "resume", "train"]
+__all__ = [
+    "Config",
+    "Epoch",
+    "Predictor",
+    "Run",
+    "check_env",
+    "evaluate",
+    "load",
+    "override",
+    "preset",
+    "resume",
+    "train",
+]
+_LATE = {
+    "Epoch": "amago.training.hooks",
+    "Predictor": "amago.serving.predictor",
+    "Run": "amago.handle",
+    **dict.fromkeys(("check_env", "evaluate", "load", "resume", "train"), "amago.api"),
+}
+"""What needs torch is imported only when it is used: help and listings stay instant."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch only when it is used: help and listings stay instant."""
-    if name in ("check_env", "evaluate", "load", "resume", "train"):
-        return getattr(importlib.import_module("amago.api"), name)
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module 'amago' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

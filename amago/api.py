@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,15 +12,16 @@ import gymnasium as gym
 from amago.agent.agent import Parts
 from amago.agent.policy import AgentPolicy
 from amago.agent.terms import Term
+from amago.arguments import new_run_dir, resolve, run_name
 from amago.check.check_env import Check, check
 from amago.config import Config, from_dict
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import MakeEnv, make_vector, single_env
 from amago.envs.settings import EnvSettings
-from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.evaluation.evaluate import evaluate as evaluate_policy
 from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.play import PlaySettings, check_fits, make_policy
+from amago.handle import Run
 from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
@@ -34,12 +33,13 @@ from amago.serving.predictor import Predictor
 from amago.training import loop
 from amago.training.evaluation import final_test, final_test_settings
 from amago.training.header import check_custom, read_header
+from amago.training.hooks import Hooks, OnEpoch, StopWhen
 from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, TrainingRun
 from amago.training.source import find_source
 from amago.training.start import create, is_run, restore, take_up
 from amago.training.trust import check_env as check_trusted
-from amago.training.view import Silent, View
+from amago.training.view import Silent, View, make_view
 from amago.types import EnvSpec, VectorEnv
 
 MakeEncoder = Callable[[EnvSpec], TimestepEncoder]
@@ -49,36 +49,58 @@ Exist = Literal["error", "resume", "overwrite"]
 
 
 def train(
-    config: Config,
+    config: Config | str,
     seed: int = 0,
     run_dir: str | Path | None = None,
     *,
-    env: MakeEnv | None = None,
+    env: MakeEnv | str | None = None,
     encoder: MakeEncoder | None = None,
-    memory: MakeMemory | None = None,
+    memory: MakeMemory | str | None = None,
     terms: Sequence[Term] = (),
+    set: Mapping[str, Any] | None = None,
     preset: str = "",
+    on_epoch: OnEpoch | None = None,
+    on_evaluation: OnEpoch | None = None,
+    stop_when: StopWhen | None = None,
+    progress: bool = True,
     view: View | None = None,
     exist: Exist = "error",
-) -> dict[str, Any]:
-    """Train an agent and return its final evaluation; everything else is in the run folder.
+    **settings: Any,
+) -> Run:
+    """Train an agent; everything about it is in the run folder, which the returned Run reads.
 
-    `terms` are added to the built-in loss terms. `exist` says what to do with a `run_dir` that
-    already has a run: refuse it, continue it with these settings, or replace it. Under torchrun
-    the first rank returns the evaluation and the others {}.
+    `config` is the name of a preset or a Config. Settings are replaced by keyword, epochs=20, or
+    by their dotted names, set={"optim.learning_rate": 1e-4}. `env` is an id, a class or a function
+    that makes an environment; `terms` are added to the built-in loss terms. `exist` says what to do
+    with a `run_dir` that already has a run: refuse it, continue it with these settings, or replace
+    it. Under torchrun only the first rank's Run is that of the folder.
+
+    `on_epoch` and `on_evaluation` are called with an `Epoch` after every epoch and after every
+    evaluation. The run ends early, with its final test, once `stop_when` says True. `progress`
+    shows the run in a terminal or a notebook; `view` shows it in a way of your own.
     """
     if exist not in get_args(Exist):
         raise ValueError(f"exist takes {', '.join(get_args(Exist))}, got {exist!r}")
-    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
-    folder = Path(run_dir) if run_dir is not None else new_run_dir(preset or config.env.id, seed)
+    hooks = Hooks(on_epoch, on_evaluation, stop_when)
+    preset = config if isinstance(config, str) else preset
+    if isinstance(env, str):
+        settings, env = {"id": env, **settings}, None
+    if isinstance(memory, str):
+        settings, memory = {"memory": memory, **settings}, None
+    config = resolve(config, set, settings)
+    custom = _custom(env, encoder, memory, terms)
+    folder = Path(run_dir or new_run_dir(run_name(config, preset, env), seed))
     if is_follower():
-        return follow_to_the_end()
+        follow_to_the_end()
+        return Run(folder)
     with stoppable():
         if exist == "resume" and is_run(folder):
-            return _finish(take_up(folder, config, seed, custom=custom), view)
-        overwrite = exist == "overwrite"
-        run = create(folder, config, seed, preset=preset, custom=custom, overwrite=overwrite)
-        return _finish(run, view)
+            run = take_up(folder, config, seed, custom=custom)
+        else:
+            overwrite = exist == "overwrite"
+            run = create(folder, config, seed, preset=preset, custom=custom, overwrite=overwrite)
+        _finish(run, view, hooks, progress)
+    return Run(folder, env=env, encoder=encoder, memory=memory, terms=terms)
 
 
 def resume(
@@ -88,27 +110,34 @@ def resume(
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
     terms: Sequence[Term] = (),
-    view: View | None = None,
     epoch: int | None = None,
     epochs: int | str | None = None,
-    changes: Mapping[str, Any] | None = None,
+    set: Mapping[str, Any] | None = None,
     trust: bool = False,
-) -> dict[str, Any]:
+    on_epoch: OnEpoch | None = None,
+    on_evaluation: OnEpoch | None = None,
+    stop_when: StopWhen | None = None,
+    progress: bool = True,
+    view: View | None = None,
+) -> Run:
     """Continue a run from its latest checkpoint as if it had never stopped.
 
     `epoch` chooses an earlier checkpoint (0: the beginning); what came later is dropped.
-    `epochs` is a new number of epochs to train in all, or "+50" more; `changes` are other
-    settings, such as {"optim.learning_rate": 1e-4}. `trust` vouches for what the folder names,
-    such as the module of its environment.
+    `epochs` is a new number of epochs to train in all, or "+50" more; `set` are other settings,
+    such as {"optim.learning_rate": 1e-4}. `trust` vouches for what the folder names, such as the
+    module of its environment. Callbacks and `progress` are those of `train`.
     """
     if is_follower():
-        return follow_to_the_end()
-    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
+        follow_to_the_end()
+        return Run(run_dir)
+    hooks = Hooks(on_epoch, on_evaluation, stop_when)
+    custom = _custom(env, encoder, memory, terms)
     with stoppable():
         run = restore(
-            Path(run_dir), custom=custom, epoch=epoch, epochs=epochs, changes=changes, trust=trust
+            Path(run_dir), custom=custom, epoch=epoch, epochs=epochs, changes=set, trust=trust
         )
-        return _finish(run, view)
+        _finish(run, view, hooks, progress)
+    return Run(run_dir, env=env, encoder=encoder, memory=memory, terms=terms, trust=trust)
 
 
 def load(
@@ -126,19 +155,18 @@ def load(
     """The trained policy of a run, of a packed agent's file or of "zoo:NAME"; `which` of a run's
     checkpoints: latest, best or an epoch. `trust` vouches for the module of its environment."""
     source = find_source(run_dir, which)
-    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
+    custom = _custom(env, encoder, memory, terms)
     check_custom(source.name, source.header, custom.names())
     config = source.config
     check_trusted(source.name, config, trust=trust or env is not None)
     with contextlib.closing(single_env(config.env, env)) as example:
-        obs = ObsConverter(example.observation_space)
-        action = ActionConverter(example.action_space)
+        spaces = example.observation_space, example.action_space
     lanes = max(1, len(config.env.ids))
     vector = make_vector(config.env, seed=0, num_lanes=lanes, make_env=env)
     vector.close()
     agent = source.build(vector.spec, custom.parts)
     chosen = config.agent.greedy if greedy is None else greedy
-    return Predictor(AgentPolicy(agent, seed=seed, greedy=chosen), obs, action)
+    return Predictor(AgentPolicy(agent, seed=seed, greedy=chosen), *spaces)
 
 
 def evaluate(
@@ -209,21 +237,23 @@ class _KeptOpen(gym.Wrapper[Any, Any, Any, Any]):
     def close(self) -> None: ...
 
 
-def new_run_dir(name: str, seed: int) -> Path:
-    """runs/<name>-<seed>-<time>, with a number behind it if a run of the same second has it."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    first = Path("runs") / f"{name.replace('/', '-')}-seed{seed}-{stamp}"
-    others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
-    return next(path for path in itertools.chain([first], others) if not path.exists())
+def _custom(
+    env: MakeEnv | None,
+    encoder: MakeEncoder | None,
+    memory: MakeMemory | None,
+    terms: Sequence[Term],
+) -> Custom:
+    return Custom(Parts(encoder, memory, tuple(terms)), env)
 
 
-def _finish(run: TrainingRun, view: View | None) -> dict[str, Any]:
-    view = view or Silent()
+def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -> None:
+    if view is None:
+        view = make_view(run.config.run.epochs, run.epoch) if progress else Silent()
     with contextlib.closing(run), saving(run), contextlib.closing(view):
         run.collection = start_collection(run)
         run.feed = start_learners(run)
         view.begin(run.folder)
-        loop.train(run, view)
+        loop.train(run, view, hooks)
         view.phase("final test")
         result = final_test(run)
     plot_run(read_run(run.folder), run.folder / "curves.png", result["references"])
@@ -231,7 +261,6 @@ def _finish(run: TrainingRun, view: View | None) -> dict[str, Any]:
         settings = final_test_settings(run.config, run.seed)
         policy = make_policy(run.agent.eval(), settings)
         write_report(run.folder, policy, run.config.env, settings, make_env=run.custom.make_env)
-    return result
 
 
 def report(run_dir: str | Path, *, which: str = "latest", trust: bool = False) -> Path:

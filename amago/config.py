@@ -60,6 +60,12 @@ class Config:
                 "share; raise --env.num-lanes, or ask for fewer collectors"
             )
 
+    def __repr__(self) -> str:
+        everything = dotted(self)
+        shown = ("env.ids" if self.env.ids else "env.id", "memory", "run.epochs")
+        settings = ", ".join(f"{name}={everything[name]!r}" for name in shown)
+        return f"Config({settings}, and {len(everything) - len(shown)} more)"
+
 
 def literal(text: str) -> Any:
     """What a setting's text stands for: a Python literal, or the text itself."""

@@ -71,7 +71,9 @@ gym.register("CardGame-v0", CardGame)
 def main(epochs: int, pairs: int) -> None:
     config = amago.override(amago.preset("recipe"), {"run.epochs": epochs})
     with tempfile.TemporaryDirectory() as folder:
-        result = amago.train(config, seed=0, run_dir=folder, env=lambda: CardGame(pairs, 6 * pairs))
+        result = amago.train(
+            config, seed=0, run_dir=folder, env=lambda: CardGame(pairs, 6 * pairs)
+        ).result
         print(f"return {result['return_mean']:.2f}, at random {result['random_return_mean']:.2f}")
 
 

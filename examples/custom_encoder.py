@@ -54,7 +54,7 @@ def main(epochs: int) -> None:
         },
     )
     with tempfile.TemporaryDirectory() as folder:
-        result = amago.train(config, seed=0, run_dir=folder, encoder=FourierEncoder)
+        result = amago.train(config, seed=0, run_dir=folder, encoder=FourierEncoder).result
         print(f"return {result['return_mean']:.2f}, at random {result['random_return_mean']:.2f}")
 
         policy = amago.load(folder, encoder=FourierEncoder)

@@ -53,7 +53,7 @@ def main(epochs: int, memory: str) -> None:
         },
     )
     with tempfile.TemporaryDirectory() as folder:
-        result = amago.train(config, seed=0, run_dir=folder, env=HiddenArm)
+        result = amago.train(config, seed=0, run_dir=folder, env=HiddenArm).result
         print(f"return {result['return_mean']:.2f}, at random {result['random_return_mean']:.2f}")
         print("per tenth of the rollout:", np.round(result["return_per_block"], 2))
 

@@ -87,7 +87,7 @@ def main(epochs: int) -> None:
         },
     )
     with tempfile.TemporaryDirectory() as folder:
-        result = amago.train(config, seed=0, run_dir=folder, env=Lights)
+        result = amago.train(config, seed=0, run_dir=folder, env=Lights).result
     print(f"success {result['success_rate']:.2f}, return {result['return_mean']:.2f}")
 
 

@@ -59,7 +59,7 @@ def main(epochs: int) -> None:
         },
     )
     with tempfile.TemporaryDirectory() as folder:
-        result = amago.train(config, seed=0, run_dir=folder, memory=PeakMemory)
+        result = amago.train(config, seed=0, run_dir=folder, memory=PeakMemory).result
         print(f"return {result['return_mean']:.2f}; who forgets the cue earns .5 at best")
 
         policy = amago.load(folder, memory=PeakMemory)

@@ -64,9 +64,9 @@ def main(out: Path, seed: int, longest: int) -> None:
         config = stage(corridor, before)
         view = make_view(config.run.epochs)
         if (folder / "config.json").exists():
-            result = amago.resume(folder, view=view)
+            result = amago.resume(folder, view=view).result
         else:
-            result = amago.train(config, seed, folder, preset="t-maze-1000", view=view)
+            result = amago.train(config, seed, folder, preset="t-maze-1000", view=view).result
         print(f"corridors up to {corridor:,}: {result['seconds'] / 60:.0f} minutes")
         for task, summary in result["tasks"].items():
             print(f"  {task:<32} {summary['return_mean']:6.3f}")

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from test_run_helpers import command, differing, evidence, tiny
 
 import amago
-from amago import api
+from amago import api, arguments
 from amago.agent.terms import Term
 from amago.nets.sequences import Sequences
 from amago.training.header import read_config
@@ -63,7 +63,7 @@ def test_a_class_of_ones_own_trains_and_is_needed_to_resume_and_load(
 ) -> None:
     config = tiny("gym" if kind == "env" else "wind", {"run.epochs": 3, "run.save_interval": 1})
     own = _custom(kind)
-    result = amago.train(config, 0, tmp_path / "whole", **own)
+    result = amago.train(config, 0, tmp_path / "whole", **own).result
     assert result["updates"] == 4
 
     learn, calls = api.loop.learn_epoch, iter([True, False])
@@ -225,10 +225,10 @@ def test_runs_that_start_in_the_same_second_get_folders_of_their_own(
             return cls(2026, 1, 1, 12)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(api, "datetime", Noon)
+    monkeypatch.setattr(arguments, "datetime", Noon)
     names = []
     for _ in range(3):
-        folder = api.new_run_dir("a/b", seed=1)
+        folder = arguments.new_run_dir("a/b", seed=1)
         folder.mkdir(parents=True)
         names.append(folder.name)
     stamp = "a-b-seed1-20260101-120000"

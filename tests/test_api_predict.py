@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import multiprocessing
 import subprocess
@@ -21,9 +22,11 @@ from amago.config import Config, override
 from amago.envs.lanes import world_seed
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
+from amago.envs.spaces import ObsConverter
 from amago.evaluation import play as playing
 from amago.evaluation.play import play
 from amago.rollout.random_policy import RandomPolicy
+from amago.serving.observations import read
 from amago.serving.predictor import Predictor
 from amago.training.source import find_source
 from amago.types import Array, Step
@@ -79,7 +82,7 @@ def _plain_loop(policy: Predictor, env: gym.Env[Any, Any], seed: int) -> list[Ar
     obs, info = env.reset(seed=seed)
     state, reward, over, actions = None, 0.0, False, []
     while not over:
-        action, state = policy.predict(obs, state, state is None, reward, info.get("first"))
+        action, state = policy.predict(obs, state, reward=reward, first=info.get("first"))
         assert env.action_space.contains(action)
         obs, reward, terminated, truncated, info = env.step(action)
         over = terminated or truncated
@@ -122,7 +125,7 @@ def test_predicting_for_a_vector_acts_exactly_as_evaluation_does(
         obs, info = env.reset(seed=[world_seed(SEED, lane, number) for lane in range(LANES)])
         start, reward, first = np.ones(LANES, bool), np.zeros(LANES), None
         for time in range(config.env.kwargs["horizon"]):
-            action, state = policy.predict(obs, state, start, reward, first)
+            action, state = policy.predict(obs, state, start, reward=reward, first=first)
             for lane in range(LANES):
                 theirs = expected[lane, number][time]
                 np.testing.assert_array_equal(action[lane], theirs)
@@ -137,7 +140,7 @@ def test_what_is_told_to_predict_matters(runs: dict[str, Path], changed: str) ->
     obs = np.array([0.1, 0.2], np.float32)
 
     def second_action(**other: Any) -> Array:
-        _, state = policy.predict(obs, None, True, 0.0)
+        _, state = policy.predict(obs)
         told = {"obs": obs, "episode_start": False, "reward": 0.0, "first": False, **other}
         action: Array = policy.predict(state=state, **told)[0]
         return action
@@ -150,18 +153,131 @@ def test_what_is_told_to_predict_matters(runs: dict[str, Path], changed: str) ->
 def test_a_start_forgets_all_that_came_before(runs: dict[str, Path]) -> None:
     policy = amago.load(runs["wind"], greedy=True)
     obs = np.array([0.1, 0.2], np.float32)
-    fresh, state = policy.predict(obs, None, True, 0.0)
+    fresh, state = policy.predict(obs)
     for _ in range(4):
-        _, state = policy.predict(obs + 1.0, state, False, 1.0)
+        _, state = policy.predict(obs + 1.0, state, reward=1.0)
     again, _ = policy.predict(obs, state, True, reward=7.0)
     np.testing.assert_array_equal(fresh, again)
 
 
 def test_a_state_of_other_environments_is_refused(runs: dict[str, Path]) -> None:
     policy = amago.load(runs["wind"])
-    _, state = policy.predict(np.zeros((2, 2), np.float32), None, np.ones(2, bool), np.zeros(2))
+    _, state = policy.predict(np.zeros((2, 2), np.float32))
     with pytest.raises(ValueError, match=r"2 environments.*3.*state=None"):
-        policy.predict(np.zeros((3, 2), np.float32), state, np.ones(3, bool), np.zeros(3))
+        policy.predict(np.zeros((3, 2), np.float32), state)
+
+
+def test_a_state_cannot_be_predicted_from_twice_but_a_copy_of_it_can(
+    runs: dict[str, Path],
+) -> None:
+    policy, obs = amago.load(runs["wind"], greedy=True), np.zeros(2, np.float32)
+    _, state = policy.predict(obs)
+    kept = copy.deepcopy(state)
+    once, _ = policy.predict(obs + 1.0, state, reward=0.0)
+    with pytest.raises(ValueError, match=r"predicted from already.*deepcopy"):
+        policy.predict(obs + 1.0, state, reward=0.0)
+    again, _ = policy.predict(obs + 1.0, kept, reward=0.0)
+    np.testing.assert_array_equal(once, again)
+
+
+def test_predict_alone_needs_no_more_than_an_observation(runs: dict[str, Path]) -> None:
+    policy = amago.load(runs["gym"])
+    env = gym.make("CartPole-v1")
+    obs, _ = env.reset(seed=0)
+    state, over = None, False
+    while not over:  # as with Stable-Baselines3
+        action, state = policy.predict(obs, state, deterministic=True)
+        obs, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+    assert policy.observation_space == env.observation_space
+    assert repr(policy) == "Predictor(CartPole-v1, transformer, sampled actions of Discrete(2))"
+
+
+def test_whoever_leaves_the_reward_out_is_told_once(
+    runs: dict[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    policy, obs = amago.load(runs["wind"]), np.zeros(2, np.float32)
+    state = None
+    for _ in range(3):
+        _, state = policy.predict(obs, state)
+    assert [record.message for record in caplog.records if "reward=" in record.message] == [
+        "predict got no reward=, so the agent reads 0; it learned with the reward of the last "
+        "step, so pass that for actions as good as in training"
+    ]
+
+
+def test_deterministic_decides_for_one_call(runs: dict[str, Path]) -> None:
+    obs = np.zeros(2, np.float32)
+    for loaded in (True, False):
+        for deterministic in (True, False):
+            policy = amago.load(runs["wind"], greedy=loaded)
+            found = {
+                policy.predict(obs, deterministic=deterministic)[0].tobytes() for _ in range(4)
+            }
+            assert len(found) == (1 if deterministic else 4)
+
+
+def test_a_batch_gets_the_actions_of_its_observations_one_by_one(runs: dict[str, Path]) -> None:
+    policy = amago.load(runs["wind"], greedy=True)
+    batch = np.array([[0.0, 0.0], [0.5, -0.5], [1.0, 1.0]], np.float32)
+    together, states = policy.predict(batch)
+    later, _ = policy.predict(batch + 0.1, states, reward=[0.0, 1.0, 2.0])
+    assert together.shape == later.shape == (3, 2)
+    for lane, obs in enumerate(batch):
+        alone, state = policy.predict(obs)
+        np.testing.assert_allclose(alone, together[lane], atol=1e-5)
+        after, _ = policy.predict(obs + 0.1, state, reward=float(lane))
+        np.testing.assert_allclose(after, later[lane], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        ({"obs": np.zeros(3, np.float32)}, r"expected shape \[2\], or \['N', 2\].*got \[3\]"),
+        ({"obs": np.zeros((4, 1, 2), np.float32)}, r"got \[4, 1, 2\]"),
+        ({"obs": np.array(["a", "b"])}, "expected numbers, got <U1"),
+        ({"obs": None}, "expected shape"),
+        ({"obs": {"position": np.zeros(2)}}, "expected shape"),
+        ({"obs": np.zeros((3, 2)), "reward": [0.0, 1.0]}, "one reward for each of 3 environ"),
+        ({"obs": np.zeros((3, 2)), "episode_start": [True] * 2}, "one episode_start for each of 3"),
+    ],
+)
+def test_wrong_arguments_of_predict_are_named(
+    runs: dict[str, Path], told: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        amago.load(runs["wind"]).predict(**told)
+
+
+SPACES = gym.spaces.Dict(
+    {
+        "picture": gym.spaces.Box(0, 255, (16, 16, 3), np.uint8),
+        "room": gym.spaces.Discrete(4, start=1),
+        "word": gym.spaces.Text(4, charset="abc"),
+    }
+)
+
+
+def test_parts_of_a_dictionary_are_checked_one_by_one() -> None:
+    converter = ObsConverter(SPACES)
+    good = {"picture": np.zeros((16, 16, 3), np.uint8), "room": 2, "word": "ab"}
+    arrays, single = read(converter, good)
+    assert single and arrays["room"].tolist() == [1] and arrays["word"].shape == (1, 4)
+    arrays, single = read(converter, [good, {**good, "room": 4}])
+    assert not single and arrays["room"].tolist() == [1, 3]
+    batched = {"picture": np.zeros((2, 16, 16, 3), np.uint8), "room": [1, 2], "word": ("a", "b")}
+    assert read(converter, batched)[0]["room"].tolist() == [0, 1]
+    wrong = {
+        "expected uint8 pixels 0..255, got float32": {"picture": np.zeros((16, 16, 3), "f4")},
+        "'room': expected values from 1 to 4, got 5": {"room": 5},
+        "'room': expected whole numbers, got float64": {"room": 1.5},
+        "equally many environments, got picture: one, room: 2": {"room": [1, 2]},
+    }
+    for complaint, change in wrong.items():
+        with pytest.raises(ValueError, match=complaint):
+            read(converter, {**good, **change})
+    with pytest.raises(ValueError, match="with the part 'word'"):
+        read(converter, {"picture": good["picture"], "room": 1})
 
 
 @pytest.mark.parametrize("greedy", [True, False])
@@ -170,9 +286,7 @@ def test_loading_decides_between_greedy_and_sampled_actions(
 ) -> None:
     obs = np.zeros(2, np.float32)
     actions = {
-        amago.load(runs["wind"], greedy=greedy, seed=seed)
-        .predict(obs, None, True, 0.0)[0]
-        .tobytes()
+        amago.load(runs["wind"], greedy=greedy, seed=seed).predict(obs)[0].tobytes()
         for seed in range(4)
     }
     assert len(actions) == (1 if greedy else 4)
@@ -235,9 +349,9 @@ def test_evaluate_ends_the_worker_processes_that_it_started(runs: dict[str, Path
 
 
 def test_training_returns_what_the_run_folder_says(tmp_path: Path) -> None:
-    result = amago.train(tiny("wind"), seed=2, run_dir=tmp_path / "run")
+    result = amago.train(tiny("wind"), seed=2, run_dir=tmp_path / "run").result
     assert result["seed"] == 2 and result["epochs"] == 2 and result["episodes"] == 4
-    assert amago.resume(tmp_path / "run") == result
+    assert amago.resume(tmp_path / "run").result == result
     assert (tmp_path / "run" / "curves.png").exists()
 
 

@@ -236,7 +236,7 @@ def test_the_suggestion_for_an_environment_of_ones_own_can_be_run(tmp_path) -> N
 
     run = suggested.replace("amago.train(", "train(")
     result = eval(run, {"amago": amago, "train": train, "make_env": make_env})
-    assert result["epochs"] == 1
+    assert result.result["epochs"] == 1
 
 
 def test_infinity_in_an_unbounded_box_is_found_too() -> None:

@@ -128,7 +128,7 @@ def test_a_run_reports_every_task_and_is_deterministic(
     monkeypatch.setattr(api, "plot_run", lambda *_, **__: None)
     config = tiny("multi-task", {"env.num_lanes": 4, "env.kwargs": {"delay": 0}})
     for name in "ab":
-        result = api.train(config, 0, tmp_path / name)
+        result = api.train(config, 0, tmp_path / name).result
     assert differing(tmp_path / "a", tmp_path / "b") == []
     assert set(result["tasks"]) == set(config.env.ids)
     last = lines(tmp_path / "a")[-1]

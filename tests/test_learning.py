@@ -60,22 +60,26 @@ def _recall(memory: str) -> Config:
 
 
 def test_a_transformer_recalls_the_first_step_of_a_t_maze_at_the_last(tmp_path: Path) -> None:
-    assert amago.train(_t_maze("transformer", 15), 0, tmp_path / "run")["return_mean"] >= 0.95
+    assert (
+        amago.train(_t_maze("transformer", 15), 0, tmp_path / "run").result["return_mean"] >= 0.95
+    )
 
 
 def test_without_memory_a_t_maze_stays_at_one_half(tmp_path: Path) -> None:
-    assert amago.train(_t_maze("feedforward", 15), 0, tmp_path / "run")["return_mean"] <= 0.65
+    assert (
+        amago.train(_t_maze("feedforward", 15), 0, tmp_path / "run").result["return_mean"] <= 0.65
+    )
 
 
 @pytest.mark.parametrize("memory", ["transformer", "gru"])
 def test_continuous_actions_repeat_a_number_that_was_shown_once(
     memory: str, tmp_path: Path
 ) -> None:
-    result = amago.train(_recall(memory), 0, tmp_path / "run", env=RecallTarget)
+    result = amago.train(_recall(memory), 0, tmp_path / "run", env=RecallTarget).result
     assert result["return_mean"] >= 0.85
 
 
 def test_without_memory_the_number_is_lost(tmp_path: Path) -> None:
     # The best constant, 0, is wrong by 1/2 on average.
-    result = amago.train(_recall("feedforward"), 0, tmp_path / "run", env=RecallTarget)
+    result = amago.train(_recall("feedforward"), 0, tmp_path / "run", env=RecallTarget).result
     assert result["return_mean"] <= 0.6

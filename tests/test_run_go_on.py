@@ -70,8 +70,8 @@ def test_more_epochs_from_python_are_those_of_a_run_that_planned_them(tmp_path):
 
 def test_every_change_is_remembered(tmp_path):
     folder = _train(tmp_path / "run")
-    api.resume(folder, epochs="+1", changes={"optim.learning_rate": 2e-4})
-    api.resume(folder, epochs="+1", changes={"optim.learning-rate": 1e-4})
+    api.resume(folder, epochs="+1", set={"optim.learning_rate": 2e-4})
+    api.resume(folder, epochs="+1", set={"optim.learning-rate": 1e-4})
     rates = [c["settings"]["optim.learning_rate"] for c in _header(folder)["changes"]]
     assert rates[1] == [2e-4, 1e-4] and [c["epoch"] for c in _header(folder)["changes"]] == [3, 4]
 

@@ -61,7 +61,7 @@ def test_relabel_of_a_domain_without_goals_is_refused(
 def test_every_ablation_makes_an_update(name: str, tmp_path: Path) -> None:
     config = ablate(tiny("maze-runner"), [name])
     config = override(config, {"run.epochs": 2, "run.updates_per_epoch": 1})
-    result = amago.train(config, seed=0, run_dir=tmp_path / "run")
+    result = amago.train(config, seed=0, run_dir=tmp_path / "run").result
     assert result["episodes"] > 0
     line = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1]
     assert '"learner/skipped": 0' in line
@@ -73,15 +73,12 @@ def test_a_loaded_agent_is_told_what_is_asked(delivered: Path) -> None:
     env = gymnasium.make("amago.envs.registry:amago/PackageDelivery-v0", horizon=12)
     obs, info = env.reset(seed=1)
     with pytest.raises(ValueError, match="instruction= and progress="):
-        policy.predict(obs, None, True, 0.0)
-    action, _ = policy.predict(
-        obs, None, True, 0.0, instruction=info["instruction"], progress=info["progress"]
-    )
+        policy.predict(obs)
+    action, _ = policy.predict(obs, instruction=info["instruction"], progress=info["progress"])
     assert env.action_space.contains(action)
     both = np.stack([obs, obs])
     asked = [info["instruction"], "3, 5"]
-    actions, _ = policy.predict(both, None, np.ones(2, bool), np.zeros(2), instruction=asked,
-                                progress=[0, 1])  # fmt: skip
+    actions, _ = policy.predict(both, instruction=asked, progress=[0, 1])
     assert actions.shape == (2,)
 
 

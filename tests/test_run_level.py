@@ -65,7 +65,7 @@ def test_every_preset_trains_two_small_updates(name: str, tmp_path: Path) -> Non
     played = max(2, len(preset(name).env.ids))
     few = {"run.eval_episodes": played, "run.final_eval_episodes": played}
     config = tiny(name, {**keep_both, **few}, nets=name.endswith("/paper"))
-    result = api.train(config, 0, tmp_path / "run", preset=name)
+    result = api.train(config, 0, tmp_path / "run", preset=name).result
     last = lines(tmp_path / "run")[-1]
     assert result["updates"] == last["updates"] == 2 and last["learner/skipped"] == 0
     losses = [value for key, value in last.items() if key.startswith("loss/")]

@@ -215,7 +215,7 @@ def test_a_run_learns_offline_from_another_runs_replay_then_online(
         create(tmp_path / name, config, 1).close()
         count, steps = import_into(tmp_path / name, "run", [str(tmp_path / "source")])
         assert count == len(wanted) and steps == sum(t.num_steps for t in wanted)
-        result = api.resume(tmp_path / name)
+        result = api.resume(tmp_path / name).result
     assert differing(tmp_path / "a", tmp_path / "b") == []
     rows = lines(tmp_path / "a")
     assert [row["env_steps"] for row in rows[:2]] == [0, 0] and rows[2]["env_steps"] > 0

@@ -340,7 +340,7 @@ def test_resuming_a_finished_run_changes_nothing(whole: dict[str, Path]) -> None
     folder = whole["wind"]
     kept = ("config.json", "metrics.jsonl", "timing.jsonl", "result.json")
     before, texts = evidence(folder), [(folder / name).read_bytes() for name in kept]
-    result = api.resume(folder)
+    result = api.resume(folder).result
     assert evidence(folder) == before
     assert [(folder / name).read_bytes() for name in kept] == texts
     assert result["return_mean"] == before["result"]["return_mean"]

@@ -145,7 +145,7 @@ def test_a_killed_rank_stops_the_run_which_goes_on_with_any_number(alone, tmp_pa
         amago.train(tiny_run(**{"scale.learners": 2}), seed=1, run_dir=folder, view=view)
     assert view.killed == 1 and not list(other_ranks())
     assert f"the checkpoint of epoch 3 is kept; go on with: amago resume {folder}" in caplog.text
-    result = amago.resume(folder, changes={"scale.learners": 1})
+    result = amago.resume(folder, set={"scale.learners": 1}).result
     assert result["epochs"] == 4
     assert_close(folder, alone)
 

@@ -156,12 +156,9 @@ def test_any_space_goes_from_environment_to_update_and_back_to_an_action(
     assert learner.skipped == 0 and math.isfinite(float(metrics["loss/total"]))
     assert any(not torch.equal(a, b) for a, b in zip(before, learner.parameters, strict=True))
     env = AnyEnv(obs, action, mask)
-    predictor = Predictor(
-        AgentPolicy(learner.agent, seed=1),
-        ObsConverter(env.observation_space), ActionConverter(action),
-    )  # fmt: skip
+    predictor = Predictor(AgentPolicy(learner.agent, seed=1), env.observation_space, action)
     first, _ = env.reset(seed=0)
-    chosen, _ = predictor.predict(first, None, True, 0.0)
+    chosen, _ = predictor.predict(first)
     env.step(chosen if isinstance(action, spaces.Discrete) else np.asarray(chosen, action.dtype))
 
 

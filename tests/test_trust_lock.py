@@ -76,7 +76,7 @@ def test_a_run_in_progress_cannot_be_resumed_by_another_process(
 ) -> None:
     monkeypatch.setattr(api, "plot_run", lambda *_: None)
     view = _TwoAtOnce(tmp_path / "run")
-    result = api.train(tiny("wind"), 0, tmp_path / "run", view=view)
+    result = api.train(tiny("wind"), 0, tmp_path / "run", view=view).result
     assert view.codes == [7] and result["epochs"] == 2
 
 
@@ -107,4 +107,4 @@ def test_a_folder_in_which_only_a_lock_was_made_may_be_used(
     monkeypatch.setattr(api, "plot_run", lambda *_: None)
     for name in (LOCK_NAME, "config.json.tmp"):  # what a kill right after the start leaves
         (tmp_path / name).write_text("")
-    assert api.train(tiny("wind", {"run.epochs": 1}), 0, tmp_path)["epochs"] == 1
+    assert api.train(tiny("wind", {"run.epochs": 1}), 0, tmp_path).result["epochs"] == 1

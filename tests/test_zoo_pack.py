@@ -210,5 +210,5 @@ def test_names_outside_the_zoo_do_not_reach_files() -> None:
 
 def test_a_packed_agent_predicts_actions(file: Path) -> None:
     """Predicting works as with a run: one observation in, one action out."""
-    action, state = amago.load(file).predict(np.zeros(2, np.float32), None, True, 0.0)
+    action, state = amago.load(file).predict(np.zeros(2, np.float32))
     assert 0 <= int(action) < 4 and state.time.tolist() == [1]

@@ -29,14 +29,19 @@ class AgentPolicy:
         return self.agent.memory.initial_state(num_lanes)
 
     @torch.inference_mode()
-    def act(self, timestep: Timestep, state: Any) -> tuple[Array, Any]:
+    def act(self, timestep: Timestep, state: Any, greedy: bool | None = None) -> tuple[Array, Any]:
+        """Actions of all lanes; `greedy` overrides the policy's own choice for this step."""
         agent = self.agent
         if agent.training:  # walking through all modules at every step costs a tenth of it
             agent.eval()
         batch = batch_of(timestep, self.device)
         hidden, state = agent.memory.step(agent.encoder(batch), batch.time, state)
         policy = agent.actor.at_discount(hidden, self.index, action_mask(batch.obs))
-        chosen = policy.mode() if self.greedy else policy.sample(self.generator)
+        chosen = (
+            policy.mode()
+            if (self.greedy if greedy is None else greedy)
+            else policy.sample(self.generator)
+        )
         return chosen.cpu().numpy(), state
 
     def select(self, state: Any, lanes: Array) -> Any:

@@ -65,9 +65,10 @@ def train(arguments: Sequence[str]) -> int:
     short = {"run.epochs": options.epochs, "run.threads": options.threads}
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
     from amago import api
+    from amago.arguments import new_run_dir, run_name
     from amago.training.view import make_view
 
-    folder = options.run_dir or api.new_run_dir(name, options.seed)
+    folder = options.run_dir or new_run_dir(run_name(config, name), options.seed)
     view = make_view(config.run.epochs)
     return run_to_the_end(
         folder,
@@ -115,7 +116,7 @@ def resume(arguments: Sequence[str]) -> int:
             view=view,
             epoch=options.from_,
             epochs=options.epochs,
-            changes=changes,
+            set=changes,
             trust=options.trust,
         ),
     )

@@ -16,37 +16,42 @@ class ObsConverter:
     """Turns observations of one space into the flat dictionaries of a Timestep."""
 
     def __init__(self, space: Space[Any]) -> None:
-        self._leaves: dict[str, Leaf] = {}
+        self.leaves: dict[str, Leaf] = {}
         self.spaces: dict[str, Space[Any]] = {}
         for path, leaf_space in walk(space, ()):
             key = "/".join(str(part) for part in path) or BARE_KEY
-            if key in self._leaves:
+            if key in self.leaves:
                 raise ValueError(
                     f"two arrays of the observation are both called {key!r} once nested keys are "
                     f"joined by '/'; rename one of them in {space}"
                 )
-            self._leaves[key] = leaf_of(key, path, leaf_space)
+            self.leaves[key] = leaf_of(key, path, leaf_space)
             self.spaces[key] = leaf_space
-        if not self._leaves:
+        if not self.leaves:
             raise ValueError(
                 f"expected an observation with at least one array, got the empty space {space}; "
                 "give the environment a constant observation"
             )
-        self.specs: dict[str, ObsSpec] = {key: leaf.spec for key, leaf in self._leaves.items()}
+        self.specs: dict[str, ObsSpec] = {key: leaf.spec for key, leaf in self.leaves.items()}
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the observation is one array, rather than a Dict or Tuple of them."""
+        return BARE_KEY in self.leaves
 
     def batch(self, obs: Any) -> dict[str, Array]:
         """Convert an observation whose arrays already have a leading [N]."""
-        return {key: leaf.batch(leaf.find(obs)) for key, leaf in self._leaves.items()}
+        return {key: leaf.batch(leaf.find(obs)) for key, leaf in self.leaves.items()}
 
     def flat_batch(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert arrays [N, ...] that are already called what the specs call them."""
-        return {key: leaf.batch(arrays[key]) for key, leaf in self._leaves.items()}
+        return {key: leaf.batch(arrays[key]) for key, leaf in self.leaves.items()}
 
     def stack(self, observations: Sequence[Any]) -> dict[str, Array]:
         """Convert N single observations into arrays [N, ...]."""
         return {
             key: leaf.stack([leaf.find(obs) for obs in observations])
-            for key, leaf in self._leaves.items()
+            for key, leaf in self.leaves.items()
         }
 
 

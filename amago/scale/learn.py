@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
@@ -28,12 +27,11 @@ def is_follower() -> bool:
     return launched is not None and launched.rank > 0
 
 
-def follow_to_the_end() -> dict[str, Any]:
-    """What such a rank does instead of running: it learns, and returns nothing to report."""
+def follow_to_the_end() -> None:
+    """What such a rank does instead of running: it learns, and has nothing to report."""
     launched = seat()
     assert launched is not None
     follow(launched)
-    return {}
 
 
 def start_learners(run: TrainingRun) -> Feed:

@@ -7,9 +7,11 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from amago.training.header import read_header
 from amago.training.run import TrainingRun
 
 _LOG = logging.getLogger("amago")
@@ -81,7 +83,14 @@ def _save(run: TrainingRun) -> str:
         epoch = run.save_complete()
     except Exception as error:  # such as the full disk that has ended the run
         epoch, failure = run.saved_epoch, f" (saving a later one failed: {error})"
-    go_on = f"amago resume {run.folder}"
+    go_on = how_to_go_on(run.folder)
     if not epoch:
         return f"stopped before an epoch was complete{failure}; begin again with: {go_on}"
     return f"stopped; the checkpoint of epoch {epoch} is kept{failure}; go on with: {go_on}"
+
+
+def how_to_go_on(folder: Path) -> str:
+    """The command that continues a run, or the call where it needs a user's own classes."""
+    custom = read_header(folder).get("custom", {})
+    given = "".join(f", {name}={value}" for name, value in custom.items())
+    return f'amago.resume("{folder}"{given})' if custom else f"amago resume {folder}"

@@ -12,6 +12,7 @@ from amago.agent.metrics import MetricMean
 from amago.rollout.stats import RolloutRecord, summarise
 from amago.seeding import seed_torch
 from amago.training.evaluation import evaluate_run, random_play
+from amago.training.hooks import Epoch, Hooks
 from amago.training.run import TrainingRun
 from amago.training.view import View
 from amago.training.warnings import Warnings
@@ -21,8 +22,9 @@ WARMUP_EPOCHS = 1
 """First epochs that only collect."""
 
 
-def train(run: TrainingRun, view: View) -> None:
+def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
     """Play epochs until the planned number is complete; a checkpoint ends the last one."""
+    hooks = hooks or Hooks()
     settings = run.config.run
     warnings = Warnings(run.folder, run.config)
     while run.epoch < settings.epochs:
@@ -60,6 +62,10 @@ def train(run: TrainingRun, view: View) -> None:
         run.end_epoch()
         if last or improved or epoch % settings.save_interval == 0:
             run.save(best=improved)
+        told = Epoch(run.folder, epoch, settings.epochs, dict(metrics), dict(timing))
+        if hooks.after(told):
+            run.save_complete()
+            break
 
 
 def collect_epoch(run: TrainingRun) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-_COLUMNS = (
+COLUMNS = (
     ("return", "rollout/return_mean"),
     ("success", "rollout/success_rate"),
     ("eval return", "eval/return_mean"),
@@ -64,7 +64,7 @@ class PlainView:
         self._seen += 1
         left = (self.epochs - metrics["epoch"]) * self._seconds / self._seen
         values = {**metrics, **timing}
-        cells = [f"{label} {_number(values[key])}" for label, key in _COLUMNS if key in values]
+        cells = [f"{label} {number(values[key])}" for label, key in COLUMNS if key in values]
         head = f"epoch {metrics['epoch']}/{self.epochs}"
         print(" | ".join([head, *cells, f"left {_duration(left)}"]), flush=True)
 
@@ -107,22 +107,27 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         table = Table(expand=True, box=None)
-        for label, _ in _COLUMNS:
+        for label, _ in COLUMNS:
             table.add_column(label, justify="right")
-        cells = [_number(self._values[k]) if k in self._values else "–" for _, k in _COLUMNS]
+        cells = [number(self._values[k]) if k in self._values else "–" for _, k in COLUMNS]
         table.add_row(*cells)
         return Group(self._progress, table)
 
 
 def make_view(epochs: int, done: int = 0) -> View:
-    """A live view in a terminal, plain lines elsewhere."""
+    """A live view in a terminal and in a notebook, plain lines elsewhere."""
+    from amago.training.notebook import NotebookView, in_notebook
+
+    if in_notebook():
+        return NotebookView(epochs, done)
     console = Console()
     if console.is_terminal and sys.stdout.isatty():
         return LiveView(epochs, done, console)
     return PlainView(epochs)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A metric in a few digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
