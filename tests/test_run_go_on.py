@@ -137,7 +137,7 @@ def test_a_used_folder_is_refused_resumed_or_replaced_as_asked(tmp_path):
     with pytest.raises(ValueError, match="has the seed 1, got 2"):
         api.train(config, 2, folder, exist="resume")
     longer = amago.config.override(config, {"run.epochs": 5})
-    assert api.train(longer, 1, folder, exist="resume")["epochs"] == 5
+    assert api.train(longer, 1, folder, exist="resume").result["epochs"] == 5
     assert _header(folder)["changes"][0]["settings"] == {"run.epochs": [4, 5]}
     api.train(config, 2, folder, exist="overwrite")
     assert _header(folder)["seed"] == 2 and len(lines(folder)) == 4
