@@ -27,7 +27,7 @@ def slot_status(
     """ABSENT, PENDING, CURRENT or DONE for every slot of R instructions."""
     slot = torch.arange(num_slots, device=progress.device)
     done, count = progress[:, None], num_goals[:, None]
-    status = torch.full_like(slot.expand(len(done), -1), PENDING)
+    status = torch.full_like(slot.expand(done.shape[0], -1), PENDING)
     status = status.masked_fill(slot == done, CURRENT).masked_fill(slot < done, DONE)
     return status.masked_fill(slot >= count, ABSENT)
 
@@ -87,7 +87,7 @@ class InstructionEncoder(nn.Module):
         assert goals is not None and num_goals is not None and progress is not None
         stages = goals.shape[1] + 1
         owners = None
-        if len(goals) < len(batch):
+        if goals.shape[0] < progress.shape[0]:
             owners = Sequences(batch.lengths, progress.device).owners()
         if owners is None or len(batch) <= len(goals) * stages:
             own = slice(None) if owners is None else owners
@@ -126,11 +126,11 @@ class InstructionEncoder(nn.Module):
         present = marks[..., ABSENT] == 0
         words = (goals != 0) & present[..., None] if self.tokens is not None else present[..., None]
         count = words.shape[2]
-        items = features.reshape(len(goals), goals.shape[1] * count, -1)
+        items = features.reshape(goals.shape[0], goals.shape[1] * count, -1)
         states, _ = rnn(torch.cat((items, marks.repeat_interleave(count, 1)), -1))
         place = torch.arange(items.shape[1], device=goals.device)
         last = (words.flatten(1) * place).amax(1)
-        read: Tensor = states[torch.arange(len(goals), device=goals.device), last]
+        read: Tensor = states[torch.arange(goals.shape[0], device=goals.device), last]
         return read
 
     def _goals(self, goals: Tensor, dtype: torch.dtype) -> Float[Tensor, "M k width"]:

@@ -44,7 +44,7 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "M D"], rotation: Rotation, mix: Mix
     ) -> Float[Tensor, "M D"]:
-        query, key, value = self.qkv(x).view(len(x), 3, self.num_heads, -1).unbind(1)
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).unbind(1)
         if rotation is not None:
             query, key = rotate(query, *rotation), rotate(key, *rotation)
         mixed = mix(query, key, value)
