@@ -67,9 +67,7 @@ class OnnxAgent:
         _need("onnxruntime", "onnx")
         import onnxruntime
 
-        self._session = onnxruntime.InferenceSession(
-            str(path), providers=["CPUExecutionProvider"]
-        )
+        self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         self._inputs = self._session.get_inputs()
         self.names = [output.name for output in self._session.get_outputs()]
         described = self._session.get_modelmeta().custom_metadata_map["amago"]
