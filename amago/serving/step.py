@@ -52,7 +52,8 @@ def functional_memory(memory: Memory) -> FunctionalMemory:
     """A memory's step as a pure function."""
     for kind, function in _FUNCTIONS.items():
         if isinstance(memory, kind):
-            return function(memory)
+            found: FunctionalMemory = function(memory)
+            return found
     raise ValueError(
         f"only amago's own memories can be exported ({', '.join(k.__name__ for k in _FUNCTIONS)}), "
         f"got {type(memory).__name__}"
@@ -148,7 +149,8 @@ class _Transformer(FunctionalMemory):
             values.append(_written(state["values"][layer], here, value))
             scores = (query * query.shape[-1] ** -0.5)[:, :, None] @ keys[-1].mT
             scores = scores.masked_fill(hidden[:, None, None], -torch.inf)
-            return (scores.softmax(-1) @ values[-1])[:, :, 0]
+            mixed: Tensor = scores.softmax(-1) @ values[-1]
+            return mixed[:, :, 0]
 
         x, rotation = self.inner.embed_rows(x, time, previous)
         for block in self.inner.blocks:
