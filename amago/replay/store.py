@@ -19,7 +19,6 @@ until `evict`, which the training loop calls once a checkpoint with that lo is d
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -27,6 +26,7 @@ from pathlib import Path
 
 import lmdb
 
+from amago.disk import sync_path
 from amago.replay.format import (
     STORE_VERSION,
     check_same_spaces,
@@ -151,7 +151,7 @@ class TrajectoryStore(TrajectoryReader):
         self._commit(write)
         self.sync()
         for directory in (self._path, self._path.absolute().parent):
-            _sync_directory(directory)
+            sync_path(directory)
 
     def _left_of(self, window: tuple[int, int]) -> tuple[int, int]:
         """The newest part of a window that is on disk without a gap."""
@@ -227,11 +227,3 @@ def _parts(items: Iterable[Trajectory], size: int) -> Iterator[list[Trajectory]]
     remaining = iter(items)
     while part := list(islice(remaining, size)):
         yield part
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
-import os
 import pickle
-import signal
-import threading
-import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from amago.child import reporting_to
 from amago.scale.collect_fleet import Event, Failed, Lost, Played, Ready
 from amago.scale.collect_weights import Weights
 from amago.scale.collector import Blueprint, Collector, Share
@@ -107,33 +104,12 @@ class ProcessFleet:
 
 def serve(pipe: Connection, pickled: bytes) -> None:
     """The life of a collector's process: play until the other end of the pipe is closed."""
-    # Ctrl-C goes to the whole process group; the learner alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    collector: Collector | None = None
-    try:
-        try:
-            collector = Collector(cloudpickle.loads(pickled))
-            pipe.send((None, None))
-            while True:
-                share = pipe.recv()
-                weights = pipe.recv_bytes()
-                given = None if weights == _NO_WEIGHTS else pickle.loads(weights)
-                pipe.send((None, collector.collect(share, given)))
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            raise
-        except (Exception, SystemExit):
-            pipe.send((traceback.format_exc(), None))
-    except (EOFError, OSError):
-        pass
-    finally:
-        if collector is not None:
-            collector.close()
-
-
-def _end_with_parent() -> None:
-    """A collector must not outlive a learner that was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    with contextlib.ExitStack() as opened, reporting_to(pipe):
+        collector = Collector(cloudpickle.loads(pickled))
+        opened.callback(collector.close)
+        pipe.send((None, None))
+        while True:
+            share = pipe.recv()
+            weights = pipe.recv_bytes()
+            given = None if weights == _NO_WEIGHTS else pickle.loads(weights)
+            pipe.send((None, collector.collect(share, given)))

@@ -24,7 +24,8 @@ from torch import Tensor
 
 from amago.agent.agent import Agent
 from amago.agent.update import Learner
-from amago.training.files import read_json, sync_path, write_json
+from amago.disk import sync_path
+from amago.training.files import read_json, write_json
 from amago.training.kept import point
 
 _FORMAT_VERSION = 1

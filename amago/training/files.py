@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from amago.checks import printable
-
-
-def sync_path(path: Path) -> None:
-    """Make a file, or a folder's entries, durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+from amago.disk import sync_path
 
 
 def write_json(path: Path, value: Any) -> None:
