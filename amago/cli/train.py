@@ -52,7 +52,8 @@ class ResumeOptions:
     epochs: str | None = None
     """Epochs to train in all, 200, or more than planned so far, +50; unset: as many as before."""
     set: tuple[str, ...] = ()
-    """Other settings from here on, as key=value; config.json keeps the list of changes."""
+    """Other settings from here on, as key=value; config.json keeps the list of changes. Settings
+    of --scale may be given as for `amago train`: --scale.collectors 4."""
     trust: bool = False
     """Import the module of the run's environment and log to its W&B project: the run is yours."""
 
@@ -99,7 +100,8 @@ def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
 
 
 def resume(arguments: Sequence[str]) -> int:
-    options = parse(ResumeOptions, gathered("--set", arguments), "amago resume")
+    arguments = gathered("--set", _scale_as_set(arguments))
+    options = parse(ResumeOptions, arguments, "amago resume")
     from amago import api
     from amago.sweep.jobs import parse_overrides
     from amago.training.changes import changed
@@ -120,3 +122,17 @@ def resume(arguments: Sequence[str]) -> int:
             trust=options.trust,
         ),
     )
+
+
+def _scale_as_set(arguments: Sequence[str]) -> list[str]:
+    """--scale.NAME VALUE is short for --set scale.NAME=VALUE."""
+    found: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        key, equals, value = argument.partition("=")
+        if key.startswith("--scale."):
+            value = value if equals else next(remaining, "")
+            found += ["--set", f"{key.removeprefix('--')}={value}"]
+        else:
+            found.append(argument)
+    return found

@@ -118,10 +118,11 @@ class TrajectoryStore(TrajectoryReader):
                 raise
             self._num_protected = stop
 
-    def evict(self) -> None:
-        """Delete what lies below the window; call once a checkpoint of this window is durable."""
+    def evict(self, below: int | None = None) -> None:
+        """Delete what lies below the window, or below an id, but nothing in the window; call once
+        a checkpoint of this window is durable."""
         with self._write_lock:
-            lo, _ = self._window
+            lo = self._window[0] if below is None else min(below, self._window[0])
             self._delete([i for i in self._lengths if 0 <= i < lo])
 
     def sync(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from amago.scale.collect_async import AsyncCollection
 from amago.scale.collect_dispatch import Dispatch
 from amago.scale.collect_fleet import Fleet
 from amago.scale.collect_processes import ProcessFleet
 from amago.scale.collect_sync import SyncCollection
 from amago.scale.collector import Blueprint
+from amago.scale.ray_cluster import Cluster
+from amago.scale.ray_fleet import RayFleet
 from amago.training.collection import Collection, LocalCollection
 from amago.training.run import TrainingRun
 
@@ -19,6 +22,8 @@ def start_collection(run: TrainingRun) -> Collection:
     fleet = _fleet(run)
     try:
         dispatch = Dispatch(fleet, settings.collectors, settings.timeout_seconds)
+        if settings.mode == "async":
+            return AsyncCollection(dispatch, run, settings.collectors)
         return SyncCollection(dispatch, settings.collectors)
     except BaseException:
         fleet.close()
@@ -36,4 +41,7 @@ def _fleet(run: TrainingRun) -> Fleet:
         run.custom.parts,
         run.custom.make_env,
     )
-    return ProcessFleet(blueprint)
+    if not run.config.scale.address:
+        return ProcessFleet(blueprint)
+    cluster = Cluster(run.config.scale.address, run.config.scale.collectors)
+    return RayFleet(blueprint, cluster)

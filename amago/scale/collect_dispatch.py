@@ -5,13 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from dataclasses import dataclass
 
 from amago.scale.collect_fleet import Event, Failed, Fleet, Lost, Played, Ready
+from amago.scale.collect_weights import Weights
 from amago.scale.collector import Harvest, Share
 
 _LOG = logging.getLogger("amago")
 _MOST_LOSSES = 5
 """Collectors that may be lost one after the other over the same share, or before they begin."""
+
+
+@dataclass(frozen=True)
+class _Playing:
+    """What a collector is at."""
+
+    share: Share
+    begin: float
+    version: int
 
 
 class Dispatch:
@@ -23,8 +34,8 @@ class Dispatch:
         """Collectors that were lost so far."""
         self._queue: deque[Share] = deque()
         self._waiting: list[int] = []
-        self._playing: dict[int, tuple[Share, float]] = {}
-        """Collector → its share, and when it began."""
+        self._playing: dict[int, _Playing] = {}
+        self._version = -1
         self._home: dict[int, range] = {}
         """Collector → the lanes that it has played last, whose environments it has."""
         self._losses: dict[range, int] = {}
@@ -38,8 +49,19 @@ class Dispatch:
         return len(self._waiting) + len(self._playing)
 
     @property
-    def num_waiting(self) -> int:
-        return len(self._waiting)
+    def num_spare(self) -> int:
+        """Collectors for which no share is in the queue."""
+        return len(self._waiting) - len(self._queue)
+
+    @property
+    def oldest(self) -> int | None:
+        """The version of the oldest weights that are being played with."""
+        return min((playing.version for playing in list(self._playing.values())), default=None)
+
+    def publish(self, weights: Weights) -> None:
+        """Shares that are handed out from now on are played with these weights."""
+        self.fleet.publish(weights)
+        self._version = weights.version
 
     def put(self, share: Share) -> None:
         self._queue.append(share)
@@ -63,7 +85,7 @@ class Dispatch:
             collector = (at_home or new or self._waiting)[0]
             self._waiting.remove(collector)
             self._home[collector] = share.lanes
-            self._playing[collector] = share, time.monotonic()
+            self._playing[collector] = _Playing(share, time.monotonic(), self._version)
             self.fleet.send(collector, share)
 
     def _take(self, event: Event) -> Harvest | None:
@@ -84,14 +106,15 @@ class Dispatch:
 
     def _replace(self, collector: int, reason: str) -> None:
         self.replaced += 1
-        share, _ = self._playing.pop(collector, (None, 0.0))
+        playing = self._playing.pop(collector, None)
         if collector in self._waiting:
             self._waiting.remove(collector)
-        elif share is None:
+        elif playing is None:
             self._failed_starts += 1
-        if share is not None:
-            self._losses[share.lanes] = self._losses.get(share.lanes, 0) + 1
-            self._queue.appendleft(share)
+        if playing is not None:
+            lanes = playing.share.lanes
+            self._losses[lanes] = self._losses.get(lanes, 0) + 1
+            self._queue.appendleft(playing.share)
         most = max(self._losses.values(), default=0)
         if most >= _MOST_LOSSES or self._failed_starts >= self._most_failed_starts:
             raise RuntimeError(
@@ -103,7 +126,7 @@ class Dispatch:
 
     def _end_overdue(self) -> None:
         now = time.monotonic()
-        for collector, (_, begin) in list(self._playing.items()):
-            if now - begin > self.timeout:
+        for collector, playing in list(self._playing.items()):
+            if now - playing.begin > self.timeout:
                 self.fleet.remove(collector)
                 self._replace(collector, f"silent for {self.timeout:g} seconds")

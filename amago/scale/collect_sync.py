@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from amago.envs.joint import share_out
 from amago.rollout.stats import RolloutRecord
+from amago.scale.collect_counters import Counters
 from amago.scale.collect_dispatch import Dispatch
-from amago.scale.collect_places import count, share_of
 from amago.scale.collect_weights import take
 from amago.scale.collector import Harvest
 from amago.training.run import TrainingRun
@@ -21,24 +19,23 @@ class SyncCollection:
 
     def __init__(self, dispatch: Dispatch, num_places: int) -> None:
         self._dispatch, self._num_places = dispatch, num_places
-        self._seconds, self._steps = 0.0, 0
 
     def collect(self, run: TrainingRun) -> tuple[list[RolloutRecord], int]:
-        begin = time.perf_counter()
-        self._dispatch.fleet.publish(take(run.agent, run.learner.updates))
+        self._dispatch.publish(take(run.agent, run.learner.updates))
         places = share_out(self._num_places, run.env.num_lanes)
+        counters = Counters(run)
         for lanes in places:
-            self._dispatch.put(share_of(run, lanes, run.epoch))
+            self._dispatch.put(counters.share(lanes, run.epoch))
         played: dict[range, Harvest] = {}
         while len(played) < len(places):
             played |= {h.share.lanes: h for h in self._dispatch.step(_POLL_SECONDS)}
         harvests = [played[lanes] for lanes in places]
         for harvest in harvests:
             run.store.append_records(harvest.records)
-        count(run, harvests)
-        self._steps = sum(harvest.num_steps for harvest in harvests)
-        self._seconds = time.perf_counter() - begin
-        return [rollout for harvest in harvests for rollout in harvest.rollouts], self._steps
+            counters.add(harvest)
+        counters.give_to(run)
+        steps = sum(harvest.num_steps for harvest in harvests)
+        return [rollout for harvest in harvests for rollout in harvest.rollouts], steps
 
     def timing(self) -> dict[str, float]:
         return {

@@ -78,6 +78,10 @@ class TrainingRun:
     """What plays the environments."""
     feed: Feed = field(default_factory=LocalFeed)
     """What the learner learns from."""
+    window: tuple[int, int] | None = None
+    """The replay's window that the counters include, where others go on filling it; None: all."""
+    collected: int | None = None
+    """Epochs' shares of single lanes that the counters include, where that is not all."""
     epoch: int = 0
     """Epochs completed."""
     env_steps: int = 0
@@ -103,7 +107,7 @@ class TrainingRun:
         """Make a durable checkpoint of now; only then let old trajectories and old ones go."""
         self.end_epoch()
         self._write(best)
-        self.store.evict()
+        self.store.evict(None if self.window is None else self.window[0])
 
     def save_complete(self) -> int:
         """Save the last complete epoch unless it is saved; the epoch that a resume goes on from.
@@ -132,7 +136,8 @@ class TrainingRun:
             "exploration_steps": self.exploration.steps,
             "episodes": self.env.episodes.tolist(),
             "curriculum": self.env.curriculum,
-            "window": list(self.store.window),
+            "window": list(self.window or self.store.window),
+            "collected": self.collected,
             "best_return": None if math.isinf(self.best_return) else self.best_return,
             "best_epoch": self.best_epoch,
             "offsets": list(self.logger.offsets),
@@ -202,7 +207,10 @@ def _build(
         _start_from(config.run.start_from, agent)
     # All that may fail was read; from here on the folder is changed.
     _go_back_to(folder, config, state)
-    store = _open_store(folder / "replay", env.spec, config.replay.capacity, state, what_is_left)
+    keep_all = config.scale.mode == "async" and not what_is_left
+    store = _open_store(
+        folder / "replay", env.spec, config.replay.capacity, state, what_is_left, keep_all
+    )
     opened.callback(store.close)
     context_length, rows = resolve_context_length(config, env.spec), config.replay.batch_rows
     sampler = Sampler(
@@ -248,9 +256,17 @@ def make_exploration(
 
 
 def _open_store(
-    path: Path, spec: EnvSpec, capacity: int, state: dict[str, Any], what_is_left: bool
+    path: Path,
+    spec: EnvSpec,
+    capacity: int,
+    state: dict[str, Any],
+    what_is_left: bool,
+    keep_all: bool,
 ) -> TrajectoryStore:
+    """`keep_all` keeps what was stored after the checkpoint, too."""
     low, high = state.get("window", (0, 0))
+    if state and keep_all:
+        return TrajectoryStore(path, spec, capacity)
     store = TrajectoryStore(path, spec, capacity, (low, high), what_is_left=what_is_left)
     wanted, found = min(high - low, capacity), high - store.window[0]
     if found < wanted:
@@ -304,5 +320,8 @@ def _restore_counters(run: TrainingRun, state: dict[str, Any]) -> None:
     run.exploration.steps = state["exploration_steps"]
     run.env.episodes = np.array(state["episodes"])
     run.env.curriculum = state["curriculum"]
+    if run.config.scale.mode == "async":
+        low, high = state["window"]
+        run.window, run.collected = (low, high), state.get("collected")
     run.saved_epoch, run.best_epoch = state["epoch"], state["best_epoch"]
     run.best_return = -math.inf if state["best_return"] is None else state["best_return"]

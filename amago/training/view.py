@@ -21,6 +21,8 @@ COLUMNS = (
     ("env steps/s", "env_steps_per_second"),
     ("updates/s", "updates_per_second"),
 )
+_SCALE_COLUMNS = (("collectors", "collectors"), ("lag", "lag_mean"))
+"""Shown where collectors play."""
 
 
 class View(Protocol):
@@ -64,7 +66,8 @@ class PlainView:
         self._seen += 1
         left = (self.epochs - metrics["epoch"]) * self._seconds / self._seen
         values = {**metrics, **timing}
-        cells = [f"{label} {number(values[key])}" for label, key in COLUMNS if key in values]
+        columns = (*COLUMNS, *_SCALE_COLUMNS)
+        cells = [f"{label} {number(values[key])}" for label, key in columns if key in values]
         head = f"epoch {metrics['epoch']}/{self.epochs}"
         print(" | ".join([head, *cells, f"left {_duration(left)}"]), flush=True)
 
@@ -107,9 +110,11 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         table = Table(expand=True, box=None)
-        for label, _ in COLUMNS:
+        scale = [column for column in _SCALE_COLUMNS if column[1] in self._values]
+        columns = (*COLUMNS, *scale)
+        for label, _ in columns:
             table.add_column(label, justify="right")
-        cells = [number(self._values[k]) if k in self._values else "–" for _, k in COLUMNS]
+        cells = [number(self._values[k]) if k in self._values else "–" for _, k in columns]
         table.add_row(*cells)
         return Group(self._progress, table)
 

@@ -1,0 +1,72 @@
+"""Asynchronous collecting: the ratio is held, weights are never too old, nothing is lost."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from test_collect_helpers import rows, tiny, trained, trajectories
+
+from amago import api
+from amago.scale.collect_ledger import Ledger
+
+
+def ledger(**changes: int) -> Ledger:
+    return Ledger(num_lanes=4, num_epochs=5, max_lag=2, updates_per_epoch=10, **changes)
+
+
+def test_collectors_wait_when_they_are_an_epoch_ahead_of_the_learner() -> None:
+    assert ledger(epoch=2, issued=10).may_issue(range(2))
+    assert not ledger(epoch=2, issued=11).may_issue(range(2))
+
+
+def test_nothing_is_collected_beyond_the_last_epoch() -> None:
+    assert not ledger(epoch=5, issued=20).may_issue(range(1))
+
+
+def test_the_learner_waits_for_the_experience_of_its_epoch() -> None:
+    assert not ledger(epoch=2, collected=7).may_learn(10, None)
+    assert ledger(epoch=2, collected=8).may_learn(10, None)
+
+
+def test_the_learner_waits_for_a_collector_whose_weights_would_become_too_old() -> None:
+    held = ledger(epoch=4, collected=16)
+    assert held.may_learn(30, oldest=20)
+    assert not held.may_learn(30, oldest=19), "after 10 more updates it would be 21 behind"
+
+
+def test_an_async_run_keeps_the_ratio_and_bounds_the_lag(tmp_path: Path) -> None:
+    config = tiny(scale__collectors=2, scale__mode="async", scale__max_lag=1, run__epochs=8)
+    folder = trained(tmp_path / "run", config)
+    stored = trajectories(folder)
+    assert len(stored) == len(set(stored)) == 8 * 4, "one rollout per lane and epoch"
+    metrics, timing = rows(folder / "metrics.jsonl"), rows(folder / "timing.jsonl")
+    planned = 4 * config.env.kwargs["corridor"]
+    for row in metrics:
+        assert row["env_steps"] >= row["epoch"] * planned, "learning never runs ahead"
+    ratio = metrics[-1]["updates"] / metrics[-1]["env_steps"]
+    lengths = metrics[-1]["env_steps"] / len(stored)
+    assert ratio == pytest.approx(7 * 2 / (8 * 4 * lengths), rel=0.05)
+    assert max(row.get("lag_max", 0) for row in timing) <= 1 * 2, "max_lag epochs of 2 updates"
+    assert timing[-1]["collectors"] == 2
+
+
+def test_a_stopped_async_run_goes_on_with_all_that_was_stored(tmp_path: Path) -> None:
+    config = tiny(scale__collectors=1, scale__mode="async", run__epochs=6)
+    folder = tmp_path / "run"
+
+    class StopsInEpochThree(api.Silent):
+        def phase(self, name: str, fraction: float = 0.0) -> None:
+            if name == "evaluating" and (folder / "checkpoints" / "000003").exists():
+                time.sleep(1.0)  # the collector stores what back-pressure allows
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.train(config, 3, folder, view=StopsInEpochThree())
+    seen = trajectories(folder)
+    assert len(seen) > 3 * 4, "more than the checkpoint of epoch 3 knows"
+    api.resume(folder)
+    after = trajectories(folder)
+    assert after[: len(seen)] == seen, "stored once, and not again"
+    assert len(after) == len(set(after)) == 6 * 4
