@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,19 @@ def tiny(name: str = "t-maze", /, **changes: Any) -> Config:
     kwargs = {"env.kwargs.corridor": 6} if name == "t-maze" else {}
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
     return override(preset(name), {**SHRINK, **kwargs, **dotted})
+
+
+def endless(folder: Path, *more: str) -> list[str]:
+    """The command of a run that goes on until it is killed, with a checkpoint at every epoch."""
+    settings = {
+        "env.kwargs.corridor": 6, "env.num-lanes": 4, "run.epochs": 500, "run.threads": 1,
+        "run.updates-per-epoch": 1, "run.save-interval": 1, "run.eval-interval": 500,
+        "run.final-eval-episodes": 2, "replay.batch-size": 2, "scale.collectors": 2,
+        "scale.mode": "async",
+    }  # fmt: skip
+    flags = [part for key, value in settings.items() for part in (f"--{key}", str(value))]
+    return [sys.executable, "-m", "amago", "train", "t-maze", "--run-dir", str(folder), *flags,
+            *more]  # fmt: skip
 
 
 def trained(folder: Path, config: Config, seed: int = 3) -> Path:
@@ -88,3 +103,14 @@ def _digest(values: Any) -> str:
 
     add(values)
     return digest.hexdigest()
+
+
+class AtEpoch(api.Silent):
+    """Does something when an epoch is complete."""
+
+    def __init__(self, actions: dict[int, Callable[[], None]]) -> None:
+        self.actions = actions
+
+    def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+        if metrics["epoch"] in self.actions:
+            self.actions[metrics["epoch"]]()

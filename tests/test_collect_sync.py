@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from test_collect_helpers import contents, rows, tiny, trained
 
 from amago import api
+from amago.cli.train import _scale_as_set
 from amago.config import Config, override
 from amago.envs.elsewhere import LanesElsewhere
 from amago.envs.registry import make_vector
@@ -69,3 +71,18 @@ def test_async_without_collectors_is_refused() -> None:
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match=r"--scale.address takes auto, local or HOST:PORT"):
         override(Config(), {"scale.address": "somewhere"})
+
+
+def test_a_folder_alone_connects_to_no_cluster_elsewhere(tmp_path: Path) -> None:
+    folder = trained(tmp_path / "run", tiny())
+    header = json.loads((folder / "config.json").read_text())
+    header["config"]["scale"] |= {"collectors": 1, "address": "10.0.0.1:6379"}
+    (folder / "config.json").write_text(json.dumps(header))
+    with pytest.raises(ValueError, match=r"names the Ray cluster 10.0.0.1:6379.*--scale.address"):
+        api.resume(folder, epochs=4)
+
+
+def test_resume_takes_the_flags_of_scale_as_train_does() -> None:
+    arguments = ["run", "--scale.collectors", "4", "--scale.mode=async", "--trust"]
+    found = ["run", "--set", "scale.collectors=4", "--set", "scale.mode=async", "--trust"]
+    assert _scale_as_set(arguments) == found

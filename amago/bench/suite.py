@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amago.bench import learner, memory, relabeling, replay, rollout, start
+from amago.bench import learner, memory, relabeling, replay, rollout, scale, start
 from amago.bench.conditions import Bench
 from amago.bench.results import Result
 
@@ -14,6 +14,7 @@ CASES: dict[str, Callable[[Bench], list[Result]]] = {
     "replay": lambda bench: replay.run(bench) + relabeling.run(bench),
     "memory": memory.run,
     "start": start.run,
+    "scale": scale.run,
 }
 
 

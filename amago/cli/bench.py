@@ -20,7 +20,7 @@ class BenchOptions:
     """Measure how fast this machine runs amago, beside what it could."""
 
     case: tyro.conf.Positional[
-        Literal["rollout", "learner", "replay", "memory", "start", "all"]
+        Literal["rollout", "learner", "replay", "memory", "start", "scale", "all"]
     ] = "all"
     """What to measure."""
     json: bool = False

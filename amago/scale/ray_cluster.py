@@ -10,7 +10,13 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-_QUIET = {"RAY_DEDUP_LOGS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_ENVIRONMENT = {
+    # Otherwise Ray's workers get what all other processes leave them (nice 15).
+    "RAY_worker_niceness": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""Of a cluster that is started here, unless the user has set them."""
 
 
 class Cluster:
@@ -30,7 +36,7 @@ class Cluster:
             self.ray.shutdown()
 
     def _connect(self, address: str, num_processes: int) -> None:
-        for name, value in _QUIET.items():
+        for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         if address == "local":

@@ -15,7 +15,7 @@ from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_header, write_header
 from amago.training.run import Custom, TrainingRun, assemble
-from amago.training.trust import check_env, without_services
+from amago.training.trust import check_address, check_env, without_services
 
 _LOG = logging.getLogger("amago")
 _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
@@ -77,6 +77,7 @@ def restore(
         check_custom(folder, header, custom.names())
         old = from_dict(header["config"])
         check_env(folder, old, trust=trust or custom.make_env is not None)
+        check_address(folder, old, trust=trust or "scale.address" in (changes or {}))
         new = changed(folder, old, changes or {}, epochs)
         path, notes = _choose(folder, old, epoch)
         done = 0 if path is None else int(path.name)

@@ -59,6 +59,17 @@ def without_services(name: object, config: Config, *, trust: bool) -> Config:
     return override(config, {"run.wandb_project": ""})
 
 
+def check_address(name: object, config: Config, *, trust: bool) -> None:
+    """ValueError if a folder would connect this process to a Ray cluster elsewhere, which could
+    run code here."""
+    address = config.scale.address
+    if not trust and address not in ("", "auto", "local"):
+        raise ValueError(
+            f"{name} names the Ray cluster {address}, to which nothing connects unless you say so: "
+            f"add --scale.address {address} or --trust"
+        )
+
+
 def _links(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -1,0 +1,124 @@
+"""Collectors on a Ray cluster of two nodes of this machine: placed, killed, moved."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_collect_helpers import AtEpoch, contents, endless, rows, tiny, trained, trajectories
+
+from amago import api
+from amago.scale.ray_fleet import RayFleet
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    # Workers of a busy machine would otherwise wait for all other processes (nice 15).
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        small = {"object_store_memory": 100 << 20, "include_dashboard": False}
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **small})
+        nodes.add_node(num_cpus=1, object_store_memory=100 << 20)
+        ray.init(address=nodes.address, logging_level="error", log_to_driver=False)
+        yield nodes
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.fixture
+def fleets(monkeypatch: pytest.MonkeyPatch) -> list[RayFleet]:
+    """The fleets that a test makes."""
+    made: list[RayFleet] = []
+    original = RayFleet.__init__
+
+    def remember(self: RayFleet, *arguments: Any) -> None:
+        original(self, *arguments)
+        made.append(self)
+
+    monkeypatch.setattr(RayFleet, "__init__", remember)
+    return made
+
+
+def test_a_killed_collector_and_a_killed_node_change_nothing(
+    cluster: Any, fleets: list[RayFleet], tmp_path: Path
+) -> None:
+    calm = contents(trained(tmp_path / "calm", tiny(scale__collectors=2, run__epochs=4)))
+    second = next(iter(cluster.worker_nodes))
+
+    def kill_collector() -> None:
+        actor = next(iter(fleets[0]._actors.values()))
+        pid = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()))
+        os.kill(pid, signal.SIGKILL)
+
+    def kill_node() -> None:
+        cluster.remove_node(second, allow_graceful=False)
+
+    view = AtEpoch({1: kill_collector, 2: kill_node})
+    config = tiny(scale__collectors=2, scale__address=cluster.address, run__epochs=4)
+    api.train(config, 3, tmp_path / "rough", view=view)
+    rough = contents(tmp_path / "rough")
+    assert rough == calm
+    timing = rows(tmp_path / "rough" / "timing.jsonl")
+    assert timing[-1]["collectors_lost"] >= 1 and timing[-1]["collectors"] >= 1
+
+
+def test_a_collector_that_finds_no_place_joins_when_a_node_does(
+    cluster: Any, tmp_path: Path
+) -> None:
+    config = tiny(scale__collectors=3, scale__address=cluster.address, run__epochs=400)
+    joined: list[float] = []
+
+    class Grows(api.Silent):
+        def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+            joined.append(timing["collectors"])
+            if metrics["epoch"] == 1:
+                cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+            if timing["collectors"] == 3:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.train(config, 3, tmp_path / "run", view=Grows())
+    assert joined[0] <= 2 and joined[-1] == 3
+
+
+def test_a_killed_driver_leaves_no_actor_behind_and_its_run_goes_on(
+    cluster: Any, tmp_path: Path
+) -> None:
+    free = _free_cores(lambda cores: cores >= 2)
+    folder = tmp_path / "run"
+    command = endless(folder, "--scale.address", cluster.address)
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 240
+        while not (folder / "checkpoints" / "latest.json").exists():
+            assert time.monotonic() < end and driver.poll() is None
+            time.sleep(0.1)
+    finally:
+        driver.kill()
+        driver.wait()
+    assert _free_cores(lambda cores: cores == free) == free, "the actors ended with their driver"
+    before = trajectories(folder)
+    api.resume(folder, epochs=max(20, len(before) // 4 + 3), trust=True)
+    after = trajectories(folder)
+    assert after[: len(before)] == before and len(set(after)) == len(after)
+
+
+def _free_cores(wanted: Any) -> float:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        cores = float(ray.available_resources().get("CPU", 0))
+        if wanted(cores):
+            break
+        time.sleep(0.5)
+    return cores
