@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from amago.cli.parsing import gathered, parse
 from amago.cli.train import train_options
+from amago.scale.settings import ScaleSettings
+from amago.sweep.jobs import Command, amago_command
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class SweepOptions:
     """Runs at a time, each on one thread."""
     root: Path = Path("runs/sweep")
     """Folder of the sweep; sweeps that share one are compared with each other."""
+    address: Annotated[str, tyro.conf.arg(name="scale.address")] = ""
+    """Spread the runs over a Ray cluster: auto, HOST:PORT or local, as for `amago train`."""
     export: Path | None = None
     """Also copy the runs, without checkpoints and replay, to this claim: results/NAME."""
 
@@ -44,9 +49,21 @@ def sweep(arguments: Sequence[str]) -> int:
         train_options(name, flags(parse_overrides(changes)))
     jobs = plan(options.presets, options.seeds, changes, options.root)
     record_command(options.root, ["amago", "sweep", *arguments])
-    outcome = run_jobs(jobs, options.jobs, options.root)
+    outcome = run_jobs(jobs, options.jobs, options.root, command=_command(options.address))
     if outcome.exit_code == 0 or outcome.done:
         summarise_sweep(options.root)
         if options.export is not None:
             export(options.root, options.export)
     return int(outcome.exit_code)
+
+
+def _command(address: str) -> Command:
+    """How each run is started: beside the sweep, or on a node of a cluster."""
+    ScaleSettings(address=address)  # refuses what is no address
+    if not address:
+        return amago_command
+    from amago.scale.ray_cluster import Cluster
+    from amago.scale.ray_job import on_cluster
+
+    Cluster(address, 1).close()  # a cluster that does not answer should fail here, not per run
+    return lambda job, step: on_cluster(address, amago_command(job, step), job.run_dir)

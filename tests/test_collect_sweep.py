@@ -1,0 +1,49 @@
+"""A sweep's runs on other nodes: the folder goes there and comes back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from amago.cli.sweep import _command
+from amago.scale.ray_job import RunOnNode, on_cluster, pack, unpack
+from amago.sweep.jobs import amago_command
+
+WRITES = "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.mkdir(exist_ok=True); \
+(p / 'result.json').write_text('{}'); print('said', (p / 'old').exists())"
+
+
+def test_a_run_on_a_node_writes_there_and_its_folder_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "seed-0"
+    folder.mkdir()
+    (folder / "old").write_text("")
+    node = RunOnNode(str(folder), ["python", "-c", WRITES, str(folder)], pack(folder))
+    code, printed = None, b""
+    while code is None:
+        time.sleep(0.05)
+        code, more, _ = node.look(len(printed), 0)
+        printed += more
+    assert (code, printed) == (0, b"said True\n")
+    assert not (folder / "result.json").exists(), "the node has a folder of its own"
+    packed = node.packed()
+    assert packed is not None
+    unpack(packed, folder)
+    assert {path.name for path in folder.iterdir()} == {"old", "result.json"}
+
+
+def test_the_command_of_a_job_is_wrapped_once() -> None:
+    command = on_cluster("auto", ["python", "-m", "amago", "train"], Path("runs/a"))
+    assert command[:5] == [sys.executable, "-m", "amago.scale.ray_job", "auto", "runs/a"]
+    assert command[5:] == ["python", "-m", "amago", "train"]
+
+
+def test_without_an_address_a_sweep_stays_here() -> None:
+    assert _command("") is amago_command
+
+
+def test_a_sweep_refuses_what_is_no_address() -> None:
+    with pytest.raises(ValueError, match=r"--scale.address takes auto, local or HOST:PORT"):
+        _command("nowhere")
