@@ -95,7 +95,7 @@ def test_a_collector_that_finds_no_place_joins_when_a_node_does(
 def test_a_killed_driver_leaves_no_actor_behind_and_its_run_goes_on(
     cluster: Any, tmp_path: Path
 ) -> None:
-    free = _free_cores(lambda cores: cores >= 2)
+    assert _all_cores_are_free(), "the actors of the other tests have ended"
     folder = tmp_path / "run"
     command = endless(folder, "--scale.address", cluster.address)
     driver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -107,18 +107,17 @@ def test_a_killed_driver_leaves_no_actor_behind_and_its_run_goes_on(
     finally:
         driver.kill()
         driver.wait()
-    assert _free_cores(lambda cores: cores == free) == free, "the actors ended with their driver"
+    assert _all_cores_are_free(), "the actors ended with their driver"
     before = trajectories(folder)
     api.resume(folder, epochs=max(20, len(before) // 4 + 3), trust=True)
     after = trajectories(folder)
     assert after[: len(before)] == before and len(set(after)) == len(after)
 
 
-def _free_cores(wanted: Any) -> float:
+def _all_cores_are_free() -> bool:
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        cores = float(ray.available_resources().get("CPU", 0))
-        if wanted(cores):
-            break
+        if ray.available_resources().get("CPU") == ray.cluster_resources()["CPU"]:
+            return True
         time.sleep(0.5)
-    return cores
+    return False
