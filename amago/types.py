@@ -261,6 +261,10 @@ class VectorEnv(Protocol):
     """How far the most advanced lane of each task has come. To assign it is to let all lanes of
     the task go on from there; until then each keeps to what it was last assigned."""
 
+    @property
+    def restarts(self) -> int:
+        """Environments that were replaced because they failed."""
+
     def reset(self) -> Timestep:
         """Begin a new rollout in every lane."""
 

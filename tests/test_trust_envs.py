@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ from test_run_helpers import command, lines, tiny
 
 from amago import api
 from amago.envs.faults import EnvFaultError
+from amago.envs.gym_vector import GymVector
 from amago.envs.in_process import InProcessVector
 from amago.envs.lane import MOST_RESTARTS
 from amago.envs.lanes import world_seed
+from amago.envs.native import NativeVector
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.workers import WorkerVector
+from amago.training.view import PlainView
 
 
 class Faulty(gym.Env[Any, Any]):
@@ -36,8 +40,7 @@ class Faulty(gym.Env[Any, Any]):
         self.action_space = gym.spaces.Discrete(3)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        assert seed is not None
-        self.time, self.bad = 0, seed % self.every == 0
+        self.time, self.bad = 0, (seed or 0) % self.every == 0
         if self.bad and self.at == 0:
             raise OSError("the simulator does not start")
         return np.zeros(2, np.float32), {}
@@ -57,6 +60,8 @@ class Faulty(gym.Env[Any, Any]):
             sys.exit(3)
         if self.fault == "hang":
             time.sleep(60)
+        if self.fault in ("", "hang"):
+            return result
         changes: dict[str, tuple[int, Any]] = {
             "no reward": (1, None), "text as reward": (1, "1.0"), "many rewards": (1, [1.0, 2.0]),
             "text as flag": (2, "False"), "no flag": (3, None), "text as info": (4, "fine"),
@@ -184,13 +189,135 @@ def test_a_fault_in_a_worker_has_the_same_place(fault: str) -> None:
 
 
 def test_a_worker_that_hangs_is_named_and_then_an_error(caplog: pytest.LogCaptureFixture) -> None:
-    vector = WorkerVector(partial(faulty, "hang"), 2, 1, timeout=20.0)
+    vector = WorkerVector(partial(faulty, "hang"), 2, 1)
     vector._timeout = 1.0
     processes = list(vector._processes)
     with pytest.raises(RuntimeError, match=r"lanes 0..1\) did not answer for 1 seconds"):
         play(vector)
     assert "is silent for 0.5 seconds" in caplog.text
     assert not any(process.is_alive() for process in processes)
+
+
+def test_an_environment_that_hangs_in_process_is_named_and_then_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = EnvSettings(id="Faulty-v0", kwargs={"fault": "hang"}, timeout_seconds=1.0)
+    vector = make_vector(settings, seed=5, num_lanes=2)
+    with pytest.raises(EnvFaultError) as found:
+        play(vector)
+    place = f"Faulty-v0, lane 0, world seed {world_seed(5, 0, 0)}, step 3"
+    assert "is silent for" in caplog.text and caplog.text.count(place) == 2
+    assert "did not answer for 1 seconds" in str(found.value) and place in str(found.value)
+    assert "time.sleep(60)" in str(found.value), "the traceback shows what it waits for"
+    vector.close()
+
+
+def test_a_run_whose_environment_hangs_ends_with_its_last_complete_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(api, "plot_run", lambda *_: None)
+    settings = {
+        "env.id": "Faulty-v0", "env.kwargs": {"fault": "hang", "every": 7}, "run.epochs": 200,
+        "run.save_interval": 100, "env.timeout_seconds": 1.0, "rollout.steps_per_epoch": 8,
+        "replay.context_length": 8, "run.eval_interval": 200,
+    }  # fmt: skip
+    with pytest.raises(EnvFaultError, match="did not answer for 1 seconds"):
+        api.train(tiny("gym", settings), 3, tmp_path / "run")
+    kept = re.search(r"the checkpoint of epoch (\d+) is kept", caplog.text)
+    assert kept is not None and len(lines(tmp_path / "run")) == int(kept[1])
+
+
+def test_a_slow_environment_and_one_that_recovers_are_left_alone(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = EnvSettings(id="Faulty-v0", kwargs={"fault": "hang"}, timeout_seconds=2.0)
+    vector = make_vector(settings, seed=5, num_lanes=1)
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda _: sleep(1.3))
+    play(vector)
+    assert "is silent for" in caplog.text and "interrupted" not in caplog.text
+    sleep(1.5)  # nothing is called meanwhile, so nothing is late
+    assert "interrupted" not in caplog.text
+
+
+def together(fault: str) -> GymVector:
+    """Lanes of a Gymnasium vector, which are stepped together."""
+    return GymVector(gym.vector.SyncVectorEnv([partial(Faulty, fault)] * 2), seed=5, name="both")
+
+
+def test_an_error_of_a_gymnasium_vector_names_the_lanes_that_it_may_come_from() -> None:
+    with pytest.raises(EnvFaultError) as found:
+        play(together("raise"))
+    seeds = [world_seed(5, lane, 0) for lane in range(2)]
+    for lane, seed in enumerate(seeds):
+        assert f"both, lane {lane}, world seed {seed}, step 2" in str(found.value)
+    assert "KeyError: 'no such joint'" in str(found.value)
+
+
+@pytest.mark.parametrize("fault", ["nan obs", "nan reward"])
+def test_a_gymnasium_vector_tells_of_values_that_are_not_finite_too(
+    fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    play(together(fault))
+    assert caplog.text.count("NaN or infinity") == 1
+    assert f"both, lane 0, world seed {world_seed(5, 0, 0)}, step 3" in caplog.text
+
+
+def test_a_natively_batched_task_names_the_lanes_that_an_error_may_come_from(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    vector = make_vector(EnvSettings(id="amago/TMaze-v0"), seed=5, num_lanes=2)
+    assert isinstance(vector, NativeVector)
+    vector.reset()
+    with monkeypatch.context() as patch, pytest.raises(EnvFaultError) as found:
+        patch.setattr(vector.task, "step", lambda _: [][0])
+        vector.step(np.zeros(2, np.int64))
+    assert "lane 1" in str(found.value) and "IndexError" in str(found.value)
+    step = vector.task.step
+
+    def not_finite(action: Any) -> Any:
+        _, *rest = step(action)
+        return (np.array([0.0, np.nan], np.float32), *rest)
+
+    monkeypatch.setattr(vector.task, "step", not_finite)
+    vector.step(np.zeros(2, np.int64))
+    assert "NaN or infinity" in caplog.text and "lane 1" in caplog.text
+
+
+def test_a_gymnasium_vector_whose_rollouts_do_not_end_in_time_is_an_error() -> None:
+    vector = GymVector(gym.vector.SyncVectorEnv([Faulty] * 2), seed=5, horizon=4)
+    with pytest.raises(ValueError, match=r"horizon of 4 steps, got one that goes on .*lane 0"):
+        play(vector)
+    play(GymVector(gym.vector.SyncVectorEnv([Faulty] * 2), seed=5, horizon=8), 30)
+
+
+def test_replaced_environments_are_counted_in_the_metrics_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(api, "plot_run", lambda *_: None)
+    settings = {
+        "env.id": "Faulty-v0", "env.kwargs": {"fault": "raise", "every": 3},
+        "env.on_error": "restart", "rollout.steps_per_epoch": 16, "replay.context_length": 8,
+    }  # fmt: skip
+    api.train(tiny("gym", settings), 0, tmp_path / "run", view=PlainView(2))
+    counts = [row.get("env/restarts", 0) for row in lines(tmp_path / "run")]
+    assert sum(counts) > 0
+    assert capsys.readouterr().out.count("| restarts ") == sum(count > 0 for count in counts)
+
+
+def test_workers_and_several_tasks_count_replaced_environments() -> None:
+    kwargs = {"fault": "raise", "every": 1}
+    single = EnvSettings(id="Faulty-v0", kwargs=kwargs, on_error="restart")
+    several = EnvSettings(ids=("Faulty-v0?at=3", "Faulty-v0?at=5"), kwargs=kwargs,
+                          on_error="restart")  # fmt: skip
+    for settings, expected in ((single, 4), (several, 3)):
+        vector = make_vector(settings, seed=0, num_lanes=2)
+        play(vector, 6)
+        assert vector.restarts == expected
+    workers = make_vector(replace(single, num_workers=2), seed=0, num_lanes=2)
+    play(workers, 6)
+    assert workers.restarts == 4
+    workers.close()
 
 
 def test_a_stopped_worker_is_named_too() -> None:

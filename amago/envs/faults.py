@@ -15,6 +15,7 @@ import numpy as np
 from amago.envs.settings import EnvSettings
 
 _SUFFIX = ".fault.json"
+_MOST_PLACES = 8
 
 
 class EnvFaultError(ValueError):
@@ -49,6 +50,16 @@ def fault(
         else f"reset(seed={place.world_seed}) and the actions in {path} repeat it"
     )
     return EnvFaultError(f"{trace}\nthe environment failed ({what}) at {place}; {again}")
+
+
+def fault_among(places: Sequence[Place], error: BaseException) -> EnvFaultError:
+    """The error of environments that are stepped together, with all places that it may have."""
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    shown = "; ".join(map(str, places[:_MOST_PLACES]))
+    more = f"; and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+    where = shown if len(places) == 1 else f"one of: {shown}{more}"
+    return EnvFaultError(f"{trace}\nthe environment failed ({what}) after {where}")
 
 
 def _write_fault(

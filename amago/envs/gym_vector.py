@@ -65,11 +65,13 @@ class GymVector(LaneVector):
     def reset(self) -> Timestep:
         lanes = np.arange(self.num_lanes)
         seeds = self._begin(lanes)
-        if self._seed_lanes:
-            obs, info = self._env.reset(seed=seeds.tolist())
-        else:
+        if not self._seed_lanes:
             self._world_seed[:] = seeds[0]
-            obs, info = self._env.reset(seed=int(seeds[0]))
+        seed = seeds.tolist() if self._seed_lanes else int(seeds[0])
+        try:
+            obs, info = self._env.reset(seed=seed)
+        except (Exception, SystemExit) as error:
+            raise self._fault(error) from error
         self._pending[:] = False
         goals = self._goals.begin(lanes, lane_infos(info, self.num_lanes))
         return self._reset_rows(self._obs.batch(obs), self._success_in(info), goals)
@@ -77,7 +79,10 @@ class GymVector(LaneVector):
     def step(self, action: Array, idle: Array | None = None) -> Step:
         # A Gymnasium vector steps all its lanes; nobody looks at the rows of idle ones.
         executed = self._action.executed(action, self.num_lanes)
-        obs, reward, terminated, truncated, info = self._env.step(self._action.to_env(executed))
+        try:
+            obs, reward, terminated, truncated, info = self._env.step(self._action.to_env(executed))
+        except (Exception, SystemExit) as error:
+            raise self._fault(error) from error
         rows = self._step_rows(
             self._obs.batch(obs),
             executed,
@@ -90,6 +95,7 @@ class GymVector(LaneVector):
         )
         if self._mode is AutoresetMode.NEXT_STEP:
             return self._resume_pending(rows, info)
+        self._check_horizon(rows)
         ended = np.flatnonzero(rows.last)
         if not len(ended):
             return Step(rows)
@@ -111,6 +117,7 @@ class GymVector(LaneVector):
         if len(lanes):
             self._continue_generators(lanes)
             rows = self._restart(rows, lanes, {}, self._begin_goals(lanes, info))
+        self._check_horizon(rows)
         self._pending = rows.last.copy()
         return Step(rows)
 

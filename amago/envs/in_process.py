@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,9 +15,9 @@ from amago.envs.lane import Lane
 from amago.envs.lanes import LaneVector, success_of
 from amago.envs.settings import EnvSettings
 from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.envs.watchdog import Watchdog
 from amago.types import Array, Curriculum, Step, Timestep
 
-_LOG = logging.getLogger("amago")
 Env = gym.Env[Any, Any]
 _CURRICULUM = "curriculum"
 """An environment's attribute: a whole number that grows as more is achieved. The environment
@@ -58,7 +58,7 @@ class InProcessVector(LaneVector):
         )
         goals = self.spec.goals
         self._goals = GoalLanes(goals, num_lanes)
-        self._told = False
+        self._watchdog = Watchdog(settings.timeout_seconds if settings is not None else math.inf)
         self._latest: list[tuple[Any, dict[str, Any]]] = [(None, {})] * num_lanes
         """Every lane's observation and info: what an idle lane shows."""
         for lane in self._lanes:
@@ -87,7 +87,13 @@ class InProcessVector(LaneVector):
         for env in self._envs if level is not None else ():
             setattr(env.unwrapped, _CURRICULUM, level)
 
+    @property
+    def restarts(self) -> int:
+        return sum(lane.restarts for lane in self._lanes)
+
     def reset(self) -> Timestep:
+        if math.isfinite(self._watchdog.seconds):
+            self._watchdog.start()
         lanes = np.arange(self.num_lanes)
         obs, infos = self._reset_envs(lanes)
         return self._reset_rows(obs, success_of(infos), self._goals.begin(lanes, infos))
@@ -96,13 +102,17 @@ class InProcessVector(LaneVector):
         executed = self._action.executed(action, self.num_lanes)
         reward = np.zeros(self.num_lanes, np.float32)
         terminated, truncated, first = np.zeros((3, self.num_lanes), np.bool_)
-        for lane, env_action in enumerate(self._action.to_envs(executed)):
-            if idle is not None and idle[lane]:
-                continue
-            outcome = self._lanes[lane].step(env_action)
-            obs, reward[lane], terminated[lane], truncated[lane], info = outcome
-            first[lane] = bool(info.get("first", False))
-            self._latest[lane] = obs, info
+        try:
+            for lane, env_action in enumerate(self._action.to_envs(executed)):
+                if idle is not None and idle[lane]:
+                    continue
+                self._watchdog.enter(self._lanes[lane])
+                outcome = self._lanes[lane].step(env_action)
+                obs, reward[lane], terminated[lane], truncated[lane], info = outcome
+                first[lane] = bool(info.get("first", False))
+                self._latest[lane] = obs, info
+        finally:
+            self._watchdog.leave()
         infos = [info for _, info in self._latest]
         rows = self._step_rows(
             self._stacked(range(self.num_lanes)),
@@ -116,7 +126,6 @@ class InProcessVector(LaneVector):
             idle,
         )
         self._check_horizon(rows)
-        self._check_finite(rows)
         ended = np.flatnonzero(rows.last)
         if not len(ended):
             return Step(rows)
@@ -125,20 +134,11 @@ class InProcessVector(LaneVector):
         rows = self._restart(rows, ended, fresh, self._goals.begin(ended, reset_infos))
         return Step(rows, final, ended)
 
-    def _check_horizon(self, rows: Timestep) -> None:
-        """Collecting waits for the end of rollouts, and must not wait for ever."""
-        horizon = self.spec.horizon
-        if horizon is not None and (rows.time[~rows.last] >= horizon).any():
-            raise ValueError(
-                f"expected every rollout of {self.spec.name} to end within its declared horizon "
-                f"of {horizon} steps, got one that goes on; return truncated=True there, or wrap "
-                "the environment in gymnasium.wrappers.TimeLimit"
-            )
-
     def render(self) -> Array:
         return checked_frame(self._lanes[0].env.render())
 
     def close(self) -> None:
+        self._watchdog.close()
         for env in self._envs:
             env.close()
 
@@ -153,11 +153,15 @@ class InProcessVector(LaneVector):
 
     def _reset_envs(self, lanes: Array) -> tuple[dict[str, Array], list[dict[str, Any]]]:
         seeds = self._begin(lanes)
-        for lane, seed in zip(lanes, seeds, strict=True):
-            one = np.array([lane])
-            self._latest[lane] = self._lanes[lane].reset(
-                int(seed), lambda one=one: int(self._begin(one)[0])
-            )
+        try:
+            for lane, seed in zip(lanes, seeds, strict=True):
+                one = np.array([lane])
+                self._watchdog.enter(self._lanes[lane])
+                self._latest[lane] = self._lanes[lane].reset(
+                    int(seed), lambda one=one: int(self._begin(one)[0])
+                )
+        finally:
+            self._watchdog.leave()
         return self._stacked(lanes), [self._latest[lane][1] for lane in lanes]
 
     def _stacked(self, lanes: Iterable[int]) -> dict[str, Array]:
@@ -172,19 +176,6 @@ class InProcessVector(LaneVector):
                 except Exception as error:
                     raise self._lanes[lane].fault(error) from error
             raise
-
-    def _check_finite(self, rows: Timestep) -> None:
-        """Tell of the first value that is not finite, at once; training skips such batches."""
-        if self._told:
-            return
-        columns = [rows.prev_reward, *(a for a in rows.obs.values() if a.dtype.kind == "f")]
-        wrong = np.zeros(self.num_lanes, np.bool_)
-        for column in columns:
-            wrong |= ~np.isfinite(column).reshape(self.num_lanes, -1).all(axis=1)
-        if wrong.any():
-            self._told = True
-            place = self._lanes[int(wrong.argmax())].place
-            _LOG.warning(f"NaN or infinity in an observation or reward: {place}")
 
 
 def checked_env(env: Any) -> Env:

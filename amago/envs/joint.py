@@ -90,6 +90,10 @@ class JointVector:
             part.episodes = chunk
 
     @property
+    def restarts(self) -> int:
+        return sum(part.restarts for part in self._parts)
+
+    @property
     def curriculum(self) -> Curriculum:
         return furthest([part.curriculum for part in self._parts])
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from amago.envs.faults import EnvFaultError, Place, fault_among
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
 from amago.goals import GoalSpec
 from amago.types import ActionSpec, Array, Curriculum, EnvSpec, Timestep
 
+_LOG = logging.getLogger("amago")
 SUCCESS_KEYS = ("success", "is_success")
 """Entries of an info dictionary that say whether the task is solved."""
 
@@ -53,6 +57,12 @@ class LaneVector:
         self._time = np.zeros(num_lanes, np.int64)
         self._world_seed = np.zeros(num_lanes, np.int64)
         self._reports_success = False
+        self._told = False
+
+    @property
+    def restarts(self) -> int:
+        """Environments that were replaced because they failed."""
+        return 0
 
     @property
     def episodes(self) -> Array:
@@ -119,7 +129,7 @@ class LaneVector:
         """
         moving = np.True_ if idle is None else ~idle
         self._time += moving
-        return Timestep(
+        rows = Timestep(
             obs=obs,
             prev_action=executed,
             prev_reward=np.asarray(reward).astype(np.float32),
@@ -131,6 +141,47 @@ class LaneVector:
             success=self._success(success),
             **goals,
         )
+        self._check_finite(rows)
+        return rows
+
+    def _place(self, lane: int) -> Place:
+        """Where a lane is."""
+        seed, step = int(self._world_seed[lane]), int(self._time[lane])
+        return Place(self.spec.name, self.first_lane + lane, seed, step)
+
+    def _fault(self, error: BaseException) -> EnvFaultError:
+        """An error of lanes that are stepped together: it is one of theirs."""
+        return fault_among([self._place(lane) for lane in range(self.num_lanes)], error)
+
+    def _check_horizon(self, rows: Timestep) -> None:
+        """Collecting waits for the end of rollouts, and must not wait for ever."""
+        horizon = self.spec.horizon
+        if horizon is None:
+            return
+        late = ~rows.last & (rows.time >= horizon)
+        if late.any():
+            raise ValueError(
+                f"expected every rollout of {self.spec.name} to end within its declared horizon "
+                f"of {horizon} steps, got one that goes on ({self._place(int(late.argmax()))}); "
+                "return truncated=True there, or wrap the environment in "
+                "gymnasium.wrappers.TimeLimit"
+            )
+
+    def _check_finite(self, rows: Timestep) -> None:
+        """Tell of the first value that is not finite, at once; training skips such batches."""
+        if self._told:
+            return
+        columns = [rows.prev_reward, *(a for a in rows.obs.values() if a.dtype.kind == "f")]
+        # A sum is quick; it may also overflow, so that the values themselves decide.
+        if all(math.isfinite(column.sum()) for column in columns):
+            return
+        wrong = np.zeros(self.num_lanes, np.bool_)
+        for column in columns:
+            wrong |= ~np.isfinite(column).reshape(self.num_lanes, -1).all(axis=1)
+        if wrong.any():
+            self._told = True
+            place = self._place(int(wrong.argmax()))
+            _LOG.warning(f"NaN or infinity in an observation or reward: {place}")
 
     def _restart(
         self, rows: Timestep, lanes: Array, obs: dict[str, Array], goals: Mapping[str, Any]

@@ -44,7 +44,10 @@ class NativeVector(LaneVector):
     def step(self, action: Array, idle: Array | None = None) -> Step:
         # Idle lanes are computed, too: leaving them out would cost NumPy more than it saves.
         executed = self._action.executed(action, self.num_lanes)
-        reward, terminated, first, success = self.task.step(executed)
+        try:
+            reward, terminated, first, success = self.task.step(executed)
+        except (Exception, SystemExit) as error:
+            raise self._fault(error) from error
         rows = self._step_rows(
             self.task.observe(),
             executed,

@@ -37,7 +37,8 @@ class EnvSettings:
     """When an environment fails: end the run, or cut its rollout off and replace it (up to 20
     times per lane)."""
     timeout_seconds: float = 600.0
-    """Longest that a worker may take for one step of its lanes."""
+    """Longest that a step of an environment may take; with workers, one step of a worker's lanes.
+    After half of it the environment is named, after all of it that is an error."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")

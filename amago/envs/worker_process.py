@@ -23,7 +23,7 @@ def serve(pipe: Connection, pickled: bytes, first_lane: int, num_lanes: int) -> 
         pipe.send((None, (vector.spec, vector.tasks, vector.horizons)))
         while True:
             method, arguments = pipe.recv()
-            if method in ("episodes", "curriculum"):
+            if method in ("episodes", "curriculum", "restarts"):
                 if arguments:
                     setattr(vector, method, arguments[0])
                 pipe.send((None, getattr(vector, method)))

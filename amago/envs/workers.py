@@ -70,6 +70,10 @@ class WorkerVector:
         self._ask("episodes", self._chunked(self._episodes))
 
     @property
+    def restarts(self) -> int:
+        return sum(self._ask("restarts"))
+
+    @property
     def curriculum(self) -> Curriculum:
         return furthest(self._ask("curriculum"))
 

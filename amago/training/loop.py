@@ -70,8 +70,9 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
 
 def collect_epoch(run: TrainingRun) -> dict[str, Any]:
     """One epoch's rollouts, into the replay."""
-    before = run.store.window[1]
+    before, restarts = run.store.window[1], run.env.restarts
     records, steps = run.collection.collect(run)
+    restarts = run.env.restarts - restarts
     run.env_steps += steps
     return {
         **_flatten("rollout", records),
@@ -79,6 +80,7 @@ def collect_epoch(run: TrainingRun) -> dict[str, Any]:
         "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1), 0)[0]),
         "replay/trajectories": len(run.store),
         "replay/added": run.store.window[1] - before,
+        **({"env/restarts": restarts} if restarts else {}),
     }
 
 

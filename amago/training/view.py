@@ -21,8 +21,13 @@ COLUMNS = (
     ("env steps/s", "env_steps_per_second"),
     ("updates/s", "updates_per_second"),
 )
-_SCALE_COLUMNS = (("collectors", "collectors"), ("lag", "lag_mean"))
-"""Shown where collectors play."""
+_RARE_COLUMNS = (
+    ("collectors", "collectors"),
+    ("lag", "lag_mean"),
+    ("restarts", "env/restarts"),
+    ("damaged", "replay/damaged"),
+)
+"""Shown where collectors play, and from the first time that a lane or a trajectory is lost."""
 
 
 class View(Protocol):
@@ -66,7 +71,7 @@ class PlainView:
         self._seen += 1
         left = (self.epochs - metrics["epoch"]) * self._seconds / self._seen
         values = {**metrics, **timing}
-        columns = (*COLUMNS, *_SCALE_COLUMNS)
+        columns = (*COLUMNS, *_RARE_COLUMNS)
         cells = [f"{label} {number(values[key])}" for label, key in columns if key in values]
         head = f"epoch {metrics['epoch']}/{self.epochs}"
         print(" | ".join([head, *cells, f"left {_duration(left)}"]), flush=True)
@@ -110,8 +115,8 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         table = Table(expand=True, box=None)
-        scale = [column for column in _SCALE_COLUMNS if column[1] in self._values]
-        columns = (*COLUMNS, *scale)
+        rare = [column for column in _RARE_COLUMNS if column[1] in self._values]
+        columns = (*COLUMNS, *rare)
         for label, _ in columns:
             table.add_column(label, justify="right")
         cells = [number(self._values[k]) if k in self._values else "–" for _, k in columns]
