@@ -158,8 +158,8 @@ def record(cases: Sequence[Case], out: Path) -> None:
             run = Path(folder) / "run"
             amago.train(config, seed=3, run_dir=run)
             results[case.name] = read(run)
+            out.write_text(json.dumps(results))  # what there is, should somebody stop it
         print(f"  {case.name}", flush=True)
-    out.write_text(json.dumps(results))
 
 
 def read(run: Path) -> dict[str, Any]:

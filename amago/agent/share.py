@@ -89,7 +89,7 @@ def share_batch(batch: Batch, num_ranks: int = 1, accumulate: int = 1) -> list[S
             f"learners × --optim.accumulate {accumulate}, got {count}; raise --replay.batch-size "
             "(or --replay.batch-rows), or use fewer learners"
         )
-    finite = is_finite(batch)
+    finite = _is_finite(batch)
     if num_ranks == 1:
         return [Share(batch, None, _parts(batch.lengths, accumulate), finite)]
     own = [_part(batch.lengths, range(rank, count, num_ranks)) for rank in range(num_ranks)]
@@ -98,7 +98,7 @@ def share_batch(batch: Batch, num_ranks: int = 1, accumulate: int = 1) -> list[S
     ]
 
 
-def is_finite(batch: Batch) -> bool:
+def _is_finite(batch: Batch) -> bool:
     """Whether no real number of a batch is NaN or infinite."""
     arrays = [batch.prev_action, batch.prev_reward, *batch.obs.values()]
     return all(bool(torch.isfinite(x).all()) for x in arrays if x.is_floating_point())

@@ -91,7 +91,9 @@ def play(
     """Exactly `episodes` rollouts, shared out over the lanes beforehand.
 
     A fixed quota per lane keeps short rollouts from crowding out long ones. Every lane begins
-    at its rollout `first_rollout`, so two policies on one environment meet the same worlds.
+    at its rollout `first_rollout`, so two policies on one environment meet the same worlds. Lanes
+    whose quota is met play on unrecorded: a policy draws the actions of all lanes at once, so
+    without them the other lanes would get other actions.
     """
     env.episodes = np.full_like(env.episodes, first_rollout)
     lanes = np.arange(env.num_lanes)

@@ -30,14 +30,14 @@ def candidates(trajectory: Trajectory, *, repeats: bool) -> Candidates:
     rows, keys = ragged.rows_of(trajectory.achieved), keys_of(goals)
     free = np.zeros(len(trajectory.progress), np.bool_)
     free[1:] = trajectory.progress[1:] == trajectory.progress[:-1]
-    kept = free[rows] & newly_achieved(rows, keys)
+    kept = free[rows] & _newly_achieved(rows, keys)
     if not repeats:
         for completed in trajectory.instruction[: trajectory.progress[-1]]:
             kept &= (goals != completed).any(axis=1)
     return Candidates(rows[kept], goals[kept], keys[kept])
 
 
-def newly_achieved(rows: Array, keys: Array) -> Array:
+def _newly_achieved(rows: Array, keys: Array) -> Array:
     """Whether each goal was not achieved at the row before, too: staying achieves nothing new."""
     different, number = np.unique(keys, return_inverse=True)
     # held[r + 1, g]: row r achieved goal g.

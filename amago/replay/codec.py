@@ -26,7 +26,7 @@ from amago.replay.pixels import CHUNK_ROWS, compress, decompress, is_pixels
 from amago.replay.window import cut
 from amago.types import Array, Trajectory
 
-FORMAT_VERSION = 4
+_FORMAT_VERSION = 4
 
 _MAGIC = b"AMGT"
 _PREFIX = struct.Struct("<4sHxxIIQ")
@@ -76,7 +76,7 @@ def encode(trajectory: Trajectory) -> bytes:
         },
         separators=(",", ":"),
     ).encode()
-    prefix = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(header), zlib.crc32(header), len(body))
+    prefix = _PREFIX.pack(_MAGIC, _FORMAT_VERSION, len(header), zlib.crc32(header), len(body))
     start = len(prefix) + len(header)
     return b"".join([prefix, header, bytes(_aligned(start) - start), body])
 
@@ -173,9 +173,9 @@ def _open(buffer: bytes | memoryview, *, sound: bool = False) -> tuple[dict[str,
             f"expected a trajectory record, which begins with {_MAGIC!r}, got {bytes(magic)!r}; "
             "these bytes are damaged or were not written by amago"
         )
-    if version != FORMAT_VERSION:
+    if version != _FORMAT_VERSION:
         raise DamagedRecordError(
-            f"expected a trajectory record of format {FORMAT_VERSION}, got format {version}; "
+            f"expected a trajectory record of format {_FORMAT_VERSION}, got format {version}; "
             "read it with the amago version that wrote it"
         )
     payload = _aligned(_PREFIX.size + header_size)

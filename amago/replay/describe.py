@@ -15,9 +15,9 @@ from amago.replay.relabel import Choice, Relabeler
 from amago.replay.settings import RelabelSettings
 from amago.types import Array, Trajectory
 
-MOST_LINES = 16
+_MOST_LINES = 16
 """Achieved goals are listed in so many lines; what completed or was chosen is always there."""
-MOST_GOALS = 4
+_MOST_GOALS = 4
 """Goals of one step that are written out."""
 
 
@@ -90,7 +90,7 @@ def _achievements(trajectory: Trajectory, goal_spec: GoalSpec, choice: Choice) -
         for (_, goals, mark), steps in groupby(enumerate(rows), treatment)
     ]
     plain = [index for index, (*_, mark) in enumerate(runs) if mark in ("candidate", "")]
-    left_out = {*plain[max(0, MOST_LINES - (len(runs) - len(plain))) :]}
+    left_out = {*plain[max(0, _MOST_LINES - (len(runs) - len(plain))) :]}
     shown = [run for index, run in enumerate(runs) if index not in left_out]
     width = min(40, max(len(goals) for _, goals, _ in shown))
     rest = sum(len(runs[index][0]) for index in left_out)
@@ -113,8 +113,8 @@ def _achieved_at(trajectory: Trajectory, row: int, goal_spec: GoalSpec) -> str:
     assert trajectory.achieved is not None
     offsets, goals = trajectory.achieved
     achieved = goals[int(offsets[row]) : int(offsets[row + 1])]
-    rest = len(achieved) - MOST_GOALS
-    return goal_spec.write(achieved[:MOST_GOALS]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(achieved) - _MOST_GOALS
+    return goal_spec.write(achieved[:_MOST_GOALS]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _outcome(trajectory: Trajectory) -> str:

@@ -13,19 +13,19 @@ import numpy as np
 from amago.types import Array
 
 CHUNK_ROWS = 16
-MIN_ROW_BYTES = 256
-LEVEL = 1
+_MIN_ROW_BYTES = 256
+_LEVEL = 1
 
 
 def is_pixels(array: Array) -> bool:
     """Whether compressing is worth trying: bytes with two or more axes per row."""
-    return array.dtype == np.uint8 and array.ndim >= 3 and array[0].nbytes >= MIN_ROW_BYTES
+    return array.dtype == np.uint8 and array.ndim >= 3 and array[0].nbytes >= _MIN_ROW_BYTES
 
 
 def compress(array: Array) -> tuple[bytes, list[int]] | None:
     """The chunks of an array end to end, and where each ends; None when that saves nothing."""
     chunks = [
-        zlib.compress(array[start : start + CHUNK_ROWS].data, LEVEL)
+        zlib.compress(array[start : start + CHUNK_ROWS].data, _LEVEL)
         for start in range(0, len(array), CHUNK_ROWS)
     ]
     data = b"".join(chunks)

@@ -24,7 +24,7 @@ from amago.types import Array, Trajectory
 
 _SMALL = 1e-5
 _TOP = 5
-SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
+_SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
     (0.6, lambda w: np.where(w >= np.partition(w, -_TOP)[-_TOP], w, _SMALL)),
     (0.2, np.ones_like),
     (0.1, lambda w: w - w.min() + _SMALL),
@@ -33,7 +33,7 @@ SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
 """How a trajectory's draws turn rarity into odds, and how often: the rarest five (those that tie
 with the fifth, too), all alike, above the least rare, above the median."""
 _ALIKE = 1
-_CHANCES = list(accumulate(chance for chance, _ in SCHEMES))[:-1]
+_CHANCES = list(accumulate(chance for chance, _ in _SCHEMES))[:-1]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Relabeler:
         weights, scheme = self._weights(goals, rng)
         left, chosen = np.arange(len(rows)), list[int]()
         while len(chosen) < count and len(left):
-            at = left[draw_goal(rows[left], weights[left], scheme, rng)]
+            at = left[_draw_goal(rows[left], weights[left], scheme, rng)]
             chosen.append(int(at))
             kept = rows[left] != rows[at]
             if not self._repeats:
@@ -183,7 +183,7 @@ def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
     return cut(result, 0, int(after.complete.argmax()) + 1) if after.complete[-1] else result
 
 
-def draw_goal(rows: Array, weights: Array, scheme: int, rng: np.random.Generator) -> int:
+def _draw_goal(rows: Array, weights: Array, scheme: int, rng: np.random.Generator) -> int:
     """An index: first a row by the sum of its goals' weights, then one of its goals."""
     starts = np.concatenate(([0], 1 + (rows[1:] != rows[:-1]).nonzero()[0]))
     row = draw(np.add.reduceat(weights, starts), scheme, rng)
@@ -193,15 +193,15 @@ def draw_goal(rows: Array, weights: Array, scheme: int, rng: np.random.Generator
 
 def draw(weights: Array, scheme: int, rng: np.random.Generator) -> int:
     """An index, with chances as one of the SCHEMES has them."""
-    return 0 if len(weights) == 1 else pick(odds(weights, scheme), rng)
+    return 0 if len(weights) == 1 else _pick(_odds(weights, scheme), rng)
 
 
-def odds(weights: Array, scheme: int) -> Array:
+def _odds(weights: Array, scheme: int) -> Array:
     """Weights as one of the SCHEMES has them; the top five of five or fewer are all of them."""
-    return weights if scheme == 0 and len(weights) <= _TOP else SCHEMES[scheme][1](weights)
+    return weights if scheme == 0 and len(weights) <= _TOP else _SCHEMES[scheme][1](weights)
 
 
-def pick(weights: Array, rng: np.random.Generator) -> int:
+def _pick(weights: Array, rng: np.random.Generator) -> int:
     """An index, with chances in proportion to weights."""
     edges = weights.cumsum()
     at = int(edges.searchsorted(rng.random() * edges[-1], side="right"))

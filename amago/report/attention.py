@@ -16,11 +16,11 @@ from amago.types import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DOTS_PER_INCH = 130
-MAX_TICKS = 40
+_DOTS_PER_INCH = 130
+_MAX_TICKS = 40
 """More events of one kind than that would be a block."""
-CAPTION_CHARACTERS = 84
-STYLES = {"trial starts": "#777777", "rewards": PALETTE[4], "goals": PALETTE[2]}
+_CAPTION_CHARACTERS = 84
+_STYLES = {"trial starts": "#777777", "rewards": PALETTE[4], "goals": PALETTE[2]}
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def plot_attention(
                     spine.set(color=PALETTE[1], linewidth=2.5)
     small.suptitle("layer.head, mean entropy", fontsize=9)
     if captioned:
-        lines = textwrap.fill(caption(attention), int(width * CAPTION_CHARACTERS / 8))
+        lines = textwrap.fill(caption(attention), int(width * _CAPTION_CHARACTERS / 8))
         figure.supxlabel(lines, fontsize=9, ha="left", x=0.02)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
 def _draw_large(axes: Axes, attention: Attention, layer: int, head: int) -> Any:
@@ -128,10 +128,10 @@ def _draw_large(axes: Axes, attention: Attention, layer: int, head: int) -> Any:
     axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=10, color=PALETTE[1], pad=pad)
     last = len(weights) - 1
     for level, (name, rows) in enumerate(attention.events.items()):
-        shown = rows[:MAX_TICKS]
+        shown = rows[:_MAX_TICKS]
         at = 1.02 + 0.035 * level
         marks: dict[str, Any] = {
-            "color": STYLES[name],
+            "color": _STYLES[name],
             "markersize": 9,
             "markeredgewidth": 2,
             "clip_on": False,

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINE_STYLES = ("-", "--", ":", "-.")
-DOTS_PER_INCH = 130
-LEGEND_CHARACTERS = 60
-MOST_ROWS = 8
+_LINE_STYLES = ("-", "--", ":", "-.")
+_DOTS_PER_INCH = 130
+_LEGEND_CHARACTERS = 60
+_MOST_ROWS = 8
 
-SUCCESS = "eval/success_rate"
+_SUCCESS = "eval/success_rate"
 
 Curve = tuple[Floats, Floats]
 Groups = Mapping[str, Sequence[RunRecord]]
@@ -51,7 +51,7 @@ def plot_run(run: RunRecord, path: str | Path, references: References | None = N
         panels.finish(axes)
         panels.legend_under(axes)
     figure.suptitle(f"{run.preset}, seed {run.seed}", fontsize=13, fontweight="bold")
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
 def plot_sweep(groups: Groups, path: str | Path) -> None:
@@ -68,7 +68,7 @@ def plot_sweep(groups: Groups, path: str | Path) -> None:
             draw(axes, task, members, styles)
             panels.finish(axes)
     panels.legend_below(figure)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
 def arm_styles(names: Sequence[str]) -> dict[str, Style]:
@@ -76,7 +76,7 @@ def arm_styles(names: Sequence[str]) -> dict[str, Style]:
     return {
         name: {
             "color": PALETTE[index % len(PALETTE)],
-            "linestyle": LINE_STYLES[index // len(PALETTE) % len(LINE_STYLES)],
+            "linestyle": _LINE_STYLES[index // len(PALETTE) % len(_LINE_STYLES)],
         }
         for index, name in enumerate(names)
     }
@@ -91,7 +91,7 @@ def draw_arm(axes: Axes, curves: Sequence[Curve], name: str, style: Style) -> No
         for steps, values in curves:
             axes.plot(steps, values, linewidth=0.8, alpha=0.45, **style)
     # A legend wider than its figure would be cut off.
-    name = textwrap.fill(name, LEGEND_CHARACTERS, break_on_hyphens=False)
+    name = textwrap.fill(name, _LEGEND_CHARACTERS, break_on_hyphens=False)
     axes.plot(*mean_curve(curves), linewidth=2.4, label=name, **style)
 
 
@@ -114,7 +114,7 @@ def mean_curve(curves: Sequence[Curve]) -> Curve:
 def _panels(run: RunRecord, references: References) -> list[Panel]:
     """What there is to draw of a run, the most telling first."""
     chosen: list[Panel] = [panels.draw_return]
-    if panels.keys(run, SUCCESS) or panels.keys(run, "rollout/success"):
+    if panels.keys(run, _SUCCESS) or panels.keys(run, "rollout/success"):
         chosen.append(panels.draw_success)
     if panels.shows_adaptation(run, references):
         chosen.append(lambda axes, run: panels.draw_adaptation(axes, run, references))
@@ -135,7 +135,7 @@ def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[RunRecord]]]:
     found: dict[str, dict[str, Sequence[RunRecord]]] = {}
     for group, runs in groups.items():
         preset = runs[0].preset
-        several = 1 < len(envs[preset]) <= MOST_ROWS
+        several = 1 < len(envs[preset]) <= _MOST_ROWS
         task = f"{preset} {_env_id(runs[0])}" if several else preset
         found.setdefault(task, {})[group] = runs
     return found
@@ -148,7 +148,7 @@ def _env_id(run: RunRecord) -> str:
 def _sweep_panels(groups: Groups) -> list[SweepPanel]:
     members = [run for runs in groups.values() for run in runs]
     drawn: list[SweepPanel] = [_draw_returns]
-    if any(panels.keys(run, SUCCESS) for run in members):
+    if any(panels.keys(run, _SUCCESS) for run in members):
         drawn.append(_draw_successes)
     references = tenths_of_others(members)
     if any(panels.shows_adaptation(run, references) for run in members):
@@ -163,7 +163,7 @@ def _draw_returns(axes: Axes, preset: str, groups: Groups, styles: Styles) -> No
 
 
 def _draw_successes(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
-    _draw_groups(axes, groups, lambda run: panels.series(run, SUCCESS), styles)
+    _draw_groups(axes, groups, lambda run: panels.series(run, _SUCCESS), styles)
     panels.draw_levels(axes, _scores(groups, "success_rate"))
     axes.set_ylim(-0.03, 1.03)
     panels.label_steps(axes, f"{preset}: success", "share of rollouts")

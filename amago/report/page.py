@@ -12,7 +12,7 @@ from amago.report import panels
 from amago.report.runs import RunRecord
 from amago.report.svg import Line, chart
 
-NAMES = {"random": "random play", "oracle": "oracle, which knows the world"}
+_NAMES = {"random": "random play", "oracle": "oracle, which knows the world"}
 REPORT = "report.html"
 
 
@@ -58,7 +58,7 @@ def _scores(run: RunRecord) -> str:
         if name not in known
     ]
     cells = [
-        (NAMES.get(name, name), *(_number(scores.get(key), key) for key in _COLUMNS))
+        (_NAMES.get(name, name), *(_number(scores.get(key), key) for key in _COLUMNS))
         for name, scores in rows
     ]
     note = f"<p>{result.get('episodes', '?')} rollouts in worlds that were never used before.</p>"
@@ -96,8 +96,8 @@ def _curves(run: RunRecord) -> str:
         points = [point for line in lines.values() for point in line.points]
         ends = [min(x for x, _ in points), max(x for x, _ in points)] if points else []
         for other, known in scores.items():
-            if known.get(key) is not None and other in NAMES:
-                lines[NAMES[other]] = Line([(x, float(known[key])) for x in ends], other)
+            if known.get(key) is not None and other in _NAMES:
+                lines[_NAMES[other]] = Line([(x, float(known[key])) for x in ends], other)
         if lines["evaluation"].points:
             made.append(chart(lines, "environment steps", name))
     losses = {
@@ -124,7 +124,7 @@ def _adaptation(run: RunRecord, shown: Shown) -> str:
     }
     for name, blocks in (result.get("references") or {}).items():
         points = [(n, float(value)) for n, value in enumerate(blocks, 1)]
-        lines[NAMES.get(name, name)] = Line(points, name if name in NAMES else "line3")
+        lines[_NAMES.get(name, name)] = Line(points, name if name in _NAMES else "line3")
     made = chart(lines, "tenth of a rollout", "return per tenth, mean over worlds")
     rates = result.get("success_per_trial")
     if rates:

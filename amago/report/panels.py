@@ -20,16 +20,16 @@ Floats = NDArray[np.float64]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours for colour-blind readers, without their yellow, too pale on white."""
-FAINT = "#9DB8CC"
-LEGEND_CHARACTERS_PER_INCH = 12
+_FAINT = "#9DB8CC"
+_LEGEND_CHARACTERS_PER_INCH = 12
 TRAINING_RETURN = ("rollout/return_mean", "rollout/return")
 TRAINING_SUCCESS = ("rollout/success_rate", "rollout/success")
-REFERENCE_STYLES = {"oracle": ("#000000", "--"), "random": ("#777777", ":")}
+_REFERENCE_STYLES = {"oracle": ("#000000", "--"), "random": ("#777777", ":")}
 
 
 def draw_return(axes: Axes, run: RunRecord) -> None:
     """Return of training and of the evaluations."""
-    draw_training(axes, run, TRAINING_RETURN)
+    _draw_training(axes, run, TRAINING_RETURN)
     steps, values = series(run, "eval/return_mean")
     _, spreads = series(run, "eval/return_std")
     _, episodes = series(run, "eval/episodes")
@@ -41,15 +41,15 @@ def draw_return(axes: Axes, run: RunRecord) -> None:
     label_steps(axes, "Return", "return per rollout")
 
 
-def draw_training(axes: Axes, run: RunRecord, names: Sequence[str]) -> None:
+def _draw_training(axes: Axes, run: RunRecord, names: Sequence[str]) -> None:
     """The noisy curve of the exploring policy, behind that of the evaluations."""
     for key in [name for name in names if len(series(run, name)[0])][:1]:
-        axes.plot(*series(run, key), color=FAINT, linewidth=1.0, label="training")
+        axes.plot(*series(run, key), color=_FAINT, linewidth=1.0, label="training")
 
 
 def draw_success(axes: Axes, run: RunRecord) -> None:
     """Share of successful rollouts in training and in the evaluations."""
-    draw_training(axes, run, TRAINING_SUCCESS)
+    _draw_training(axes, run, TRAINING_SUCCESS)
     axes.plot(*series(run, "eval/success_rate"), color=PALETTE[2], marker="o", markersize=3,
               label="evaluation")  # fmt: skip
     axes.set_ylim(-0.03, 1.03)
@@ -90,7 +90,7 @@ def draw_entropy(axes: Axes, run: RunRecord) -> None:
 
 def draw_values(axes: Axes, run: RunRecord) -> None:
     """What the critics expect at a few discounts."""
-    names = sorted(keys(run, "value/q"), key=discount)
+    names = sorted(keys(run, "value/q"), key=_discount)
     # Runs learn up to 20 discounts: the shortest, the middle and the longest tell the story.
     chosen = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))
     for key, color in zip(chosen, PALETTE, strict=False):
@@ -101,7 +101,7 @@ def draw_values(axes: Axes, run: RunRecord) -> None:
 def draw_references(axes: Axes, references: Mapping[str, Sequence[float]]) -> None:
     """What known policies earn per tenth of the horizon."""
     for name, blocks in references.items():
-        color, style = REFERENCE_STYLES.get(name, ("#777777", "-."))
+        color, style = _REFERENCE_STYLES.get(name, ("#777777", "-."))
         tenths = range(1, len(blocks) + 1)
         axes.plot(tenths, blocks, color=color, linestyle=style, linewidth=1.5, label=name)
 
@@ -109,7 +109,7 @@ def draw_references(axes: Axes, references: Mapping[str, Sequence[float]]) -> No
 def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
     """What known policies earn, as lines across a curve over training."""
     for name, level in levels.items():
-        color, style = REFERENCE_STYLES[name]
+        color, style = _REFERENCE_STYLES[name]
         axes.axhline(level, color=color, linestyle=style, linewidth=1.5, label=name)
 
 
@@ -128,7 +128,7 @@ def keys(run: RunRecord, prefix: str) -> list[str]:
     )
 
 
-def discount(key: str) -> float:
+def _discount(key: str) -> float:
     """The number behind the @ of a metric's path, to sort by."""
     try:
         return float(key.partition("@")[2])
@@ -190,9 +190,9 @@ def legend_below(figure: Figure) -> None:
     if not named:
         return
     # What was learned first, what it is compared with last.
-    named = dict(sorted(named.items(), key=lambda item: item[0] in REFERENCE_STYLES))
+    named = dict(sorted(named.items(), key=lambda item: item[0] in _REFERENCE_STYLES))
     widest = max(len(line) for name in named for line in name.split("\n"))
-    columns = int(figure.get_figwidth() * LEGEND_CHARACTERS_PER_INCH / (widest + 6))
+    columns = int(figure.get_figwidth() * _LEGEND_CHARACTERS_PER_INCH / (widest + 6))
     figure.legend(
         list(named.values()), list(named), loc="outside lower center", fontsize=9, frameon=False,
         ncols=max(1, min(columns, len(named))),

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-DOTS_PER_INCH = 130
+_DOTS_PER_INCH = 130
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
-LINE_LENGTH = 105
+_LINE_LENGTH = 105
 """Characters of a heading that fit above a panel."""
 
 
@@ -50,7 +50,7 @@ def plot_relabel(
     bottom.set_xlabel("step")
     drawn = [*top.lines, *middle.lines]  # the panel below has no others
     figure.legend(handles=drawn, loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
 def _draw_progress(axes: Axes, trajectory: Trajectory, goal_spec: GoalSpec, name: str) -> None:
@@ -74,7 +74,7 @@ def _draw_progress(axes: Axes, trajectory: Trajectory, goal_spec: GoalSpec, name
     axes.set_ylabel("goals complete")
     heading = f"{name}: {goal_spec.write(trajectory.instruction)}"
     total = trajectory.prev_reward.sum()
-    axes.set_title(textwrap.fill(f"{heading}   (return {total:g})", LINE_LENGTH),
+    axes.set_title(textwrap.fill(f"{heading}   (return {total:g})", _LINE_LENGTH),
                    loc="left", fontsize=10)  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def plot_choices(choices: Sequence[GoalChoice], path: str | Path) -> None:
     axes.set_xlabel("trajectories in which the goal could be chosen")
     axes.set_ylabel("chance to be chosen in one of them")
     axes.legend()
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
 def write_choices(choices: Sequence[GoalChoice], path: Path) -> None:

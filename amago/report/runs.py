@@ -65,13 +65,13 @@ def read_run(path: str | Path) -> RunRecord:
         seed=int(header["seed"]),
         config=header["config"],
         git_commit=header.get("git_commit"),
-        metrics=read_jsonl(folder / "metrics.jsonl") or read_evaluations(folder / EVALUATIONS),
-        timing=read_jsonl(folder / "timing.jsonl"),
+        metrics=_read_jsonl(folder / "metrics.jsonl") or _read_evaluations(folder / EVALUATIONS),
+        timing=_read_jsonl(folder / "timing.jsonl"),
         result=_read_object(result) if result.is_file() else None,
     )
 
 
-def read_jsonl(path: Path) -> list[Row]:
+def _read_jsonl(path: Path) -> list[Row]:
     """The rows of a file that may still be growing, one per epoch; none if there is no file."""
     if not path.is_file():
         return []
@@ -95,7 +95,7 @@ def read_jsonl(path: Path) -> list[Row]:
     return list(by_epoch.values())
 
 
-def read_evaluations(path: Path) -> list[Row]:
+def _read_evaluations(path: Path) -> list[Row]:
     """The evaluations of a run that was exported: its seeds go on counting among later ones."""
     if not path.is_file():
         return []

@@ -18,14 +18,14 @@ from amago.report.statistics import interquartile_mean, stratified_bootstrap_int
 from amago.report.sweeps import write_csv
 from amago.report.tables import number, sweep_rows
 
-RETURN_RANGE = (-1.0, 1.0)
+_RETURN_RANGE = (-1.0, 1.0)
 """POPGym scales its rewards so that returns lie between these [Morad et al. 2023, §4]."""
 _ID_IN_NAME = re.compile(r"__env\.id=.*?(?=__|$)")
 
 
 def normalised(value: float) -> float:
     """A return on the scale from the worst, 0, to the best, 1."""
-    low, high = RETURN_RANGE
+    low, high = _RETURN_RANGE
     return (value - low) / (high - low)
 
 
@@ -62,7 +62,7 @@ def arms(rows: Sequence[Row]) -> list[Row]:
     return [_arm(members) for members in found.values()]
 
 
-def suite_table(rows: Sequence[Row]) -> Table:
+def _suite_table(rows: Sequence[Row]) -> Table:
     """The scores of one arm, and below them those over the whole suite."""
     (over_all,) = arms(rows)
     table = Table(
@@ -105,7 +105,7 @@ def report_suite(root: str | Path, console: Console | None = None) -> list[Row]:
     plot_suite(rows, folder / "suite.png")
     for arm in dict.fromkeys(row["arm"] for row in rows):
         members = [row for row in rows if row["arm"] == arm]
-        (console or Console()).print(suite_table(members))
+        (console or Console()).print(_suite_table(members))
     return over_all
 
 
@@ -130,7 +130,7 @@ def plot_suite(rows: Sequence[Row], path: str | Path) -> None:
         means = np.array([row["final_window_mean"] for row in members])
         scores = [[s for s in row["final_window_per_seed"] if s is not None] for row in members]
         spread = [means - [min(s) for s in scores], [max(s) for s in scores] - means]
-        low = RETURN_RANGE[0]
+        low = _RETURN_RANGE[0]
         axes.barh(
             places,
             means - low,
@@ -143,7 +143,7 @@ def plot_suite(rows: Sequence[Row], path: str | Path) -> None:
         axes.plot([row["maximum"] for row in members], places, "|", color="black", markersize=9)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlim(*RETURN_RANGE)
+    axes.set_xlim(*_RETURN_RANGE)
     axes.set_xlabel("return: final window, lowest to highest seed (line), MMER (tick)")
     axes.grid(axis="x", alpha=0.3)
     figure.legend(loc="outside lower center", fontsize=9)

@@ -9,7 +9,7 @@ from html import escape
 
 WIDTH, HEIGHT = 560, 260
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 40
-TICKS = 4
+_TICKS = 4
 
 Points = Sequence[tuple[float, float]]
 
@@ -92,7 +92,7 @@ def _ticks(values: Sequence[float]) -> list[float]:
     low, high = min(values), max(values)
     if high <= low:
         low, high = low - 0.5, high + 0.5
-    rough = (high - low) / TICKS
+    rough = (high - low) / _TICKS
     magnitude = 10.0 ** math.floor(math.log10(rough))
     unit = next(step * magnitude for step in (1, 2, 5, 10) if step * magnitude >= rough * 0.999)
     first, last = math.floor(low / unit + 1e-9), math.ceil(high / unit - 1e-9)

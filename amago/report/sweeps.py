@@ -14,8 +14,8 @@ from amago.report.curves import plot_sweep
 from amago.report.runs import Row, find_runs
 from amago.report.tables import sweep_rows, sweep_table
 
-CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
-MOST_EVALUATIONS = 200
+_CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
+_MOST_EVALUATIONS = 200
 
 
 def summarise_sweep(root: str | Path, console: Console | None = None) -> list[Row]:
@@ -31,13 +31,13 @@ def summarise_sweep(root: str | Path, console: Console | None = None) -> list[Ro
         for run in runs
         for row in thin(run.evaluations)
     )
-    write_csv(folder / "curves.csv", ("group", "seed", *CURVE_COLUMNS), curves)
+    write_csv(folder / "curves.csv", ("group", "seed", *_CURVE_COLUMNS), curves)
     plot_sweep(groups, folder / "summary.png")
     (console or Console()).print(sweep_table(groups))
     return rows
 
 
-def thin(rows: Sequence[Row], most: int = MOST_EVALUATIONS) -> list[Row]:
+def thin(rows: Sequence[Row], most: int = _MOST_EVALUATIONS) -> list[Row]:
     """At most so many rows, evenly spread, the first and the last among them."""
     if len(rows) <= most:
         return list(rows)

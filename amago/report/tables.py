@@ -18,7 +18,7 @@ from amago.report.statistics import (
     maximum,
 )
 
-BAR_CELLS = 36
+_BAR_CELLS = 36
 
 
 def evaluation_table(result: Mapping[str, Any]) -> Table:
@@ -68,18 +68,18 @@ def adaptation_bars(
     """The adaptation curve as bars, one per tenth of the horizon, │ where the reference is."""
     scale = [0.0, *return_per_block, *(reference or ())]
     low, high = min(scale), max(scale)
-    cells_per_unit = BAR_CELLS / (high - low) if high > low else 0.0
+    cells_per_unit = _BAR_CELLS / (high - low) if high > low else 0.0
     table = Table(title="Adaptation: return per tenth of the horizon", box=box.SIMPLE_HEAD)
     table.title_justify = "left"
     table.add_column("tenth", justify="right")
-    table.add_column("", min_width=BAR_CELLS + 1, no_wrap=True)
+    table.add_column("", min_width=_BAR_CELLS + 1, no_wrap=True)
     table.add_column("return", justify="right", no_wrap=True)
     if reference is not None:
         table.add_column(f"│ {reference_name}", no_wrap=True, justify="right")
         table.add_column("share", justify="right")
     for index, value in enumerate(return_per_block):
         zero, end = (round((number - low) * cells_per_unit) for number in (0.0, value))
-        bar = Text(" " * (BAR_CELLS + 1))
+        bar = Text(" " * (_BAR_CELLS + 1))
         bar = _paint(bar, range(min(zero, end), max(zero, end)), "█", "cyan")
         compared: list[str] = []
         if reference is not None:

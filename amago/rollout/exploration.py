@@ -10,7 +10,7 @@ from amago.rollout.random_policy import random_actions
 from amago.rollout.settings import ExplorationSettings
 from amago.types import Array, EnvSpec, Timestep
 
-EDGE_STEPS = 3
+_EDGE_STEPS = 3
 """kind "ends": the last steps of a rollout that keep the annealed noise."""
 
 
@@ -62,7 +62,7 @@ class Exploration:
         noise = annealed(self.settings, self.steps / self.anneal_steps, time, horizon)
         if self.settings.kind == "annealed":
             return noise
-        edge = (time == 0) | (time >= horizon - EDGE_STEPS)
+        edge = (time == 0) | (time >= horizon - _EDGE_STEPS)
         return np.where(edge, noise, 0.5 / horizon)
 
     def __call__(self, rows: Timestep, action: Array, lanes: Array) -> Array:

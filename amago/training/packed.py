@@ -24,10 +24,10 @@ from amago.envs.joint import joint_tasks
 from amago.training.files import plain
 
 SUFFIX = ".safetensors"
-FORMAT = "amago agent 1"
-MAX_FILE_BYTES = 256 * 2**20
-MAX_CARD_BYTES = 2**20
-MAX_ARGUMENT = 10_000
+_FORMAT = "amago agent 1"
+_MAX_FILE_BYTES = 256 * 2**20
+_MAX_CARD_BYTES = 2**20
+_MAX_ARGUMENT = 10_000
 """Largest number among the arguments of a packed agent's environment."""
 
 
@@ -64,7 +64,7 @@ def write(path: Path, agent: Agent, card: Card, *, half: bool = False) -> None:
         for name, value in agent.state_dict().items()
         if not name.startswith("target_")
     }
-    metadata = {"format": FORMAT, "card": json.dumps(asdict(card))}
+    metadata = {"format": _FORMAT, "card": json.dumps(asdict(card))}
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not safetensors' own writing of files, which lets nobody else read them.
     path.write_bytes(to_bytes({n: value.contiguous() for n, value in tensors.items()}, metadata))
@@ -72,20 +72,20 @@ def write(path: Path, agent: Agent, card: Card, *, half: bool = False) -> None:
 
 def read_card(path: Path) -> Card:
     """The card of a packed agent, checked."""
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise ValueError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MB: not an agent of amago")
+    if path.stat().st_size > _MAX_FILE_BYTES:
+        raise ValueError(f"{path} is larger than {_MAX_FILE_BYTES >> 20} MB: not an agent of amago")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} is damaged or not a packed agent ({error})") from error
-    if metadata.get("format") != FORMAT or set(metadata) != {"format", "card"}:
+    if metadata.get("format") != _FORMAT or set(metadata) != {"format", "card"}:
         raise ValueError(
-            f"{path} is not a packed agent of this version: expected the format {FORMAT!r}, got "
+            f"{path} is not a packed agent of this version: expected the format {_FORMAT!r}, got "
             f"{metadata.get('format')!r}; pack the run again with `amago pack RUN`"
         )
-    if len(metadata["card"]) > MAX_CARD_BYTES:
-        raise ValueError(f"{path} has a card of more than {MAX_CARD_BYTES >> 10} kB: refused")
+    if len(metadata["card"]) > _MAX_CARD_BYTES:
+        raise ValueError(f"{path} has a card of more than {_MAX_CARD_BYTES >> 10} kB: refused")
     try:
         values = plain(json.loads(metadata["card"]))
     except (ValueError, RecursionError) as error:
@@ -143,15 +143,15 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 
 def _check_arguments(path: Path, kwargs: Mapping[str, Any]) -> None:
     for name, value in kwargs.items():
-        numeric = isinstance(value, int | float) and abs(value) <= MAX_ARGUMENT
+        numeric = isinstance(value, int | float) and abs(value) <= _MAX_ARGUMENT
         if not (numeric or (isinstance(value, str) and len(value) <= 100)):
             raise ValueError(
                 f"{path}: expected arguments of the environment to be short text or numbers up to "
-                f"{MAX_ARGUMENT}, got {name}={value!r}"
+                f"{_MAX_ARGUMENT}, got {name}={value!r}"
             )
 
 
-def check_shapes(path: Path, agent: Agent) -> None:
+def _check_shapes(path: Path, agent: Agent) -> None:
     """ValueError unless the file has the tensors of the agent (which may be on device "meta")."""
     wanted = {
         name: list(value.shape)
@@ -173,7 +173,7 @@ def check_shapes(path: Path, agent: Agent) -> None:
 
 def read_weights(path: Path, agent: Agent) -> None:
     """Fill an agent; its target copies begin as the networks that they follow."""
-    check_shapes(path, agent)
+    _check_shapes(path, agent)
     tensors: dict[str, Tensor] = load_file(path, device=str(agent.discounts.device))
     for name in agent.state_dict():
         if name.startswith("target_"):

@@ -17,7 +17,7 @@ from amago.types import EnvSpec
 
 _LOG = logging.getLogger("amago")
 ZOO_PREFIX = "zoo:"
-ZOO_FOLDER = Path(__file__).resolve().parent.parent / "zoo" / "agents"
+_ZOO_FOLDER = Path(__file__).resolve().parent.parent / "zoo" / "agents"
 """Packed agents that come with amago."""
 
 
@@ -99,7 +99,7 @@ def _find_checkpoint(folder: Path, which: str) -> Path | None:
 def zoo_names() -> list[str]:
     """The agents that come with amago."""
     return sorted(
-        path.name.removesuffix(packed.SUFFIX) for path in ZOO_FOLDER.glob("*" + packed.SUFFIX)
+        path.name.removesuffix(packed.SUFFIX) for path in _ZOO_FOLDER.glob("*" + packed.SUFFIX)
     )
 
 
@@ -110,4 +110,4 @@ def zoo_path(name: str) -> Path:
         raise ValueError(
             f"no agent of the zoo is called {name!r}; `amago zoo` lists {', '.join(known)}"
         )
-    return ZOO_FOLDER / (name + packed.SUFFIX)
+    return _ZOO_FOLDER / (name + packed.SUFFIX)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from amago.agent.transitions import Transitions
 
-MAX_WEIGHT = 20.0
+_MAX_WEIGHT = 20.0
 """The exponential filter never weighs an action more than this."""
 
 
@@ -49,7 +49,7 @@ class CloningTerm(Term):
 
     def _filter(self, transitions: Transitions) -> Tensor:
         advantage = transitions.advantage(self.settings.samples)
-        return FILTERS[self.settings.filter](advantage)
+        return _FILTERS[self.settings.filter](advantage)
 
 
 def binary_filter(advantage: Tensor) -> Tensor:
@@ -59,12 +59,12 @@ def binary_filter(advantage: Tensor) -> Tensor:
 
 def exponential_filter(advantage: Tensor) -> Tensor:
     """exp(advantage) on the normalised scale [CRR]."""
-    return advantage.exp().clamp(max=MAX_WEIGHT)
+    return advantage.exp().clamp(max=_MAX_WEIGHT)
 
 
-def no_filter(advantage: Tensor) -> Tensor:
+def _no_filter(advantage: Tensor) -> Tensor:
     """1 everywhere: behaviour cloning of all that happened [GCSL]."""
     return advantage.new_ones(advantage.shape)
 
 
-FILTERS = {"binary": binary_filter, "exponential": exponential_filter, "none": no_filter}
+_FILTERS = {"binary": binary_filter, "exponential": exponential_filter, "none": _no_filter}
