@@ -6,7 +6,7 @@ export PYTHONNOUSERSITE := 1
 
 KILLS ?= 150
 
-.PHONY: train bench results torture test test-slow check format lint types contracts install clean
+.PHONY: train bench results docs cards gif torture test test-slow check format lint types contracts install clean
 
 install: .venv/.installed
 
@@ -28,6 +28,19 @@ bench: install
 # Pages, tables and pictures of results/ from its data.
 results: install
 	$(BIN)/python -m amago.report.claims results
+
+# The site, in build/site; a broken link ends the build.
+docs: install
+	$(BIN)/python docs/site/build.py
+
+# What README and docs/zoo.md say of the trained agents, from their files.
+cards: install
+	$(BIN)/python docs/site/cards.py
+
+# The film at the top of the README.
+gif: install
+	$(BIN)/amago eval zoo:dark-key-to-door --episodes 1 --seed 5 --video-ends \
+	    --video docs/images/dark-key-to-door.gif
 
 # About 20 minutes: kills and damages runs at random; writes the table of docs/reliability.md.
 torture: install

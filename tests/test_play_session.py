@@ -10,12 +10,16 @@ import pytest
 import torch
 from test_run_helpers import tiny
 
+from amago.envs.catalogue import preset
+from amago.envs.settings import EnvSettings
 from amago.envs.tasks import draw
 from amago.nets.memory.diagnose import diagnose
 from amago.play import world
 from amago.play.frames import FrameStore
 from amago.play.session import MAX_EXPERIMENTS, Row, Session
 from amago.play.shelf import Loaded, Shelf
+from amago.play.world import World
+from amago.rollout.random_policy import RandomPolicy
 from amago.training.start import create
 
 WIND = {"env.kwargs": {"horizon": 12}}
@@ -324,3 +328,55 @@ def test_only_named_runs_and_the_zoo_are_on_the_shelf(shelf: Shelf) -> None:
             shelf.load(key)
     with pytest.raises(ValueError, match="not a run"):
         Shelf(["nowhere"])
+
+
+@pytest.mark.parametrize("name", ["maze-runner", "bit-recall", "masked-recall", "pixel-recall"])
+def test_worlds_of_more_domains_can_be_changed(name: str) -> None:
+    settings = preset(name).env
+    changed, same = World(settings, 3), World(settings, 3)
+    for one in (changed, same):
+        one.begin()
+        assert one.change is not None
+    changed.apply_change(7)
+    before, after = vars(same._task()), vars(changed._task())
+    arrays = [key for key, value in before.items() if isinstance(value, np.ndarray)]
+    assert any(not np.array_equal(before[key], after[key]) for key in arrays)
+    changed.step(RandomPolicy(changed.spec, 0).act(changed.begin(), None)[0])
+
+
+def test_a_changed_maze_leaves_agent_and_goals_on_free_cells() -> None:
+    world = World(preset("maze-runner").env, 3)
+    world.begin()
+    for seed in range(5):
+        world.apply_change(seed)
+        task: Any = world._task()
+        for x, y in [task.position[0], *task.instruction[0, : task.num_goals[0]].astype(int)]:
+            assert not task.walls[0, y, x]
+        assert (task.best_steps(0) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "amago/Crafter-v0"])
+def test_a_world_that_cannot_be_changed_says_why(name: str) -> None:
+    world = World(EnvSettings(id=name), 0)
+    assert world.change is None
+    with pytest.raises(ValueError, match="cannot be changed under the agent: "):
+        world.apply_change(0)
+
+
+def test_random_play_and_oracle_follow_a_change_and_going_back_undoes_it(room: Loaded) -> None:
+    session = Session(room, 5)
+    best, random = list(session.best or []), list(session.random)
+    for _ in range(6):
+        session.step()
+    session.change()
+    assert session.best is not None and session.best[:6] == best[:6] and session.best != best
+    assert session.random[:6] == random[:6] and len(session.random) == len(random)
+    assert session.random != random and session.random == sorted(session.random)
+    task: Any = session.world._task()
+    steps = np.abs(task.start[0] - task.key[0]).sum() + np.abs(task.key[0] - task.door[0]).sum()
+    assert sum(session.best[6 : 6 + max(1, int(steps))]) == 2.0, "the oracle of the new world"
+    session.step()
+    session.back()
+    assert session.best is not None and session.best != best
+    session.back()  # before the change, too
+    assert session.best == best and session.random == random

@@ -14,6 +14,7 @@ from amago.cli.bench import BenchOptions, bench
 from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.doctor import DoctorOptions, doctor
 from amago.cli.evaluate import EvalOptions, evaluate
+from amago.cli.examples import ExamplesOptions, examples
 from amago.cli.failures import explain
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.pack import PackOptions, pack
@@ -42,6 +43,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "doctor": (doctor, DoctorOptions),
     "verify": (verify, VerifyOptions),
     "import": (import_data, ImportOptions),
+    "examples": (examples, ExamplesOptions),
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),

@@ -82,8 +82,12 @@ class Session:
             raise ValueError(f"{self.world.spec.name} has no actions that fit on a keyboard")
         self.action_names = action_names(self.world.settings.id, self.world.spec.action)
         self.frames = FrameStore()
-        self.best = self.world.best_rewards()
-        self.random = self.world.random_returns()
+        self._at_first = (self.world.best_rewards(), self.world.random_returns())
+        self.best, self.random = self._at_first
+        """What the oracle earns at each step, and the return so far of random play; from a change
+        of the world on, as in the changed world."""
+        self._changed: dict[tuple[int, int], tuple[list[float] | None, list[float]]] = {}
+        """Both after every change that was made, by its event and time."""
         self.events: list[_Event] = []
         self.rows: list[Row] = []
         self.rewards: list[float] = []
@@ -135,7 +139,9 @@ class Session:
     def change(self) -> None:
         """Change the world under the agent, which is not told."""
         if self.world.change is None:
-            raise ValueError(f"{self.world.spec.name} has no change of world to offer")
+            raise ValueError(
+                f"{self.world.spec.name} cannot be changed under the agent: {self.world.why_not}"
+            )
         self._experiment("change")
 
     def transplant(self) -> None:
@@ -205,6 +211,7 @@ class Session:
     def _replay(self) -> None:
         """Play all events again, up to the row where the rollout is now, not yet thought about."""
         self.rollout = rollout = self._begin()
+        self.best, self.random = self._at_first
         emptied = [n for n, event in enumerate(self.events) if event.kind in _EMPTYING]
         fresh = emptied[-1] if emptied else -1  # what memory held before this event is gone
         for number, event in enumerate(self.events):
@@ -216,8 +223,26 @@ class Session:
                 rollout.row = self.world.step(event.action)
             elif event.kind == "change":
                 self.world.apply_change(_seed(self.seed, number))
+                self.best, self.random = self._after_change(number, event.time)
             elif number == fresh and event.kind == "transplant":
                 rollout.memory, rollout.past = self._donor(number, event.time)
+
+    def _after_change(self, number: int, time: int) -> tuple[list[float] | None, list[float]]:
+        """Oracle and random play as before up to a change, and in the changed world after it."""
+        if (number, time) not in self._changed:
+            best, random = self.world.best_from_here(), self.world.random_from_here()
+            if best is None or self.best is None:
+                best = self.best
+            else:
+                best = [*self.best[:time], *best][: self.world.horizon]
+            if random is None:
+                random = self.random
+            else:
+                so_far = self.random[time - 1] if time else 0.0
+                later = [round(so_far + value, 3) for value in random]
+                random = [*self.random[:time], *later][: self.world.horizon]
+            self._changed[number, time] = (best, random)
+        return self._changed[number, time]
 
     def _donor(self, number: int, steps: int) -> tuple[Any, list[Row]]:
         """Memory and rows of the same agent after as many steps in another world."""

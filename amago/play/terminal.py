@@ -28,7 +28,7 @@ def watch(session: Session, steps_per_second: float, console: Console) -> None:
             started = time.monotonic()
             live.update(panel(session), refresh=True)
             time.sleep(max(0.0, seconds - (time.monotonic() - started)))
-    console.print(_summary(session))
+    console.print(summary(session))
 
 
 def _steps(session: Session) -> Iterator[None]:
@@ -60,7 +60,7 @@ def blocks(picture: Array, width: int = _WIDTH) -> Text:
     return text
 
 
-def _summary(session: Session) -> str:
+def summary(session: Session) -> str:
     """What the rollout earned beside random play and the oracle in the same world."""
     parts = [f"return {sum(session.rewards):g}", f"random play {session.random[-1]:.1f}"]
     if session.best is not None:

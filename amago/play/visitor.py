@@ -10,6 +10,8 @@ from amago.play.session import Row, Session
 from amago.play.shelf import Shelf
 
 Reply = dict[str, Any]
+_MOVE_OTHERS = ("change", "back")
+"""Requests after which random play and the oracle may earn something else."""
 
 
 class Visitor:
@@ -47,7 +49,8 @@ class Visitor:
                 "transplant": session.transplant,
             }[kind]()
         self._returns[session.player] = _sums(session.rewards)
-        return {"type": "state", **self._state(session)}
+        others = {"others": _others(session)} if kind in _MOVE_OTHERS else {}
+        return {"type": "state", **self._state(session), **others}
 
     def close(self) -> None:
         if self._session is not None:
@@ -87,12 +90,12 @@ class Visitor:
             "layers": mind.num_layers,
             "heads": mind.num_heads,
             "change": None if world.change is None else world.change.text,
+            "why_not_change": None if world.change is not None else world.why_not,
             "dark": session.dark,
             "can_be_dark": world.can_be_dark,
             "asked_for": session.instruction,
             "goals": None if goals is None else _goal_help(goals, session),
-            "oracle": None if session.best is None else _sums(session.best),
-            "random": session.random,
+            **_others(session),
             "returns": {k: v for k, v in self._returns.items() if k != session.player},
         }
 
@@ -166,6 +169,12 @@ def _goal_help(goals: GoalSpec, session: Session) -> str:
         return text + f"words: {', '.join(words)}"
     low, high = (", ".join(f"{x:g}" for x in bound) for bound in (goals.low, goals.high))
     return text + f"numbers from {low} to {high}"
+
+
+def _others(session: Session) -> Reply:
+    """Return so far of the oracle and of random play in the session's world."""
+    oracle = None if session.best is None else _sums(session.best)
+    return {"oracle": oracle, "random": session.random}
 
 
 def _place(session: Session) -> tuple[str, int, str]:

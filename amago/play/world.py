@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from amago.envs.domains.dark_key_to_door import DarkKeyToDoor
 from amago.envs.eyes import first_lane_task, open_eyes
+from amago.envs.in_process import InProcessVector
 from amago.envs.native import NativeVector
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks.base import Eyes, Task
 from amago.envs.tasks.goal_task import GoalTask
+from amago.play.changes import Change, change_of, why_not
 from amago.play.moves import Move, moves_of
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import Array, EnvSpec, Timestep
@@ -28,45 +30,6 @@ _RANDOM_STEPS = 4000
 """Most steps of random play for its curve."""
 RANDOM_SECONDS = 1.0
 """Most time for it in environments that are stepped one lane at a time."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """How the world can be changed under the agent."""
-
-    text: str
-    apply: Callable[[Any, np.random.Generator], None]
-    """Changes lane 0 of a native task."""
-
-
-def _new_key_and_door(task: Any, rng: np.random.Generator) -> None:
-    before = (task.key[0].tolist(), task.door[0].tolist())
-    while task.grid > 1 and (task.key[0].tolist(), task.door[0].tolist()) == before:
-        task.key[0], task.door[0] = rng.integers(0, task.grid, (2, 2))
-
-
-def _new_wind(task: Any, rng: np.random.Generator) -> None:
-    largest = np.abs(task.wind).max() + 0.02
-    task.wind[0] = rng.uniform(-largest, largest, 2)
-
-
-def _other_side(task: Any, rng: np.random.Generator) -> None:
-    task.goal[0] = -task.goal[0]
-
-
-def _other_road(task: Any, rng: np.random.Generator) -> None:
-    forks = task.side[0] > 0
-    task.side[0, forks] = 3 - task.side[0, forks]  # left is 1, right is 2
-    task.drop[0] = rng.choice([drop for drop in range(4, 8) if drop != task.drop[0]])
-
-
-_CHANGES = {
-    "amago/DarkKeyToDoor-v0": Change("new key and door, same room", _new_key_and_door),
-    "amago/Wind-v0": Change("another wind", _new_wind),
-    "amago/TMaze-v0": Change("the goal on the other side", _other_side),
-    "amago/ActiveTMaze-v0": Change("the goal on the other side", _other_side),
-    "amago/PackageDelivery-v0": Change("other sides at forks, another drop", _other_road),
-}
 
 
 class World:
@@ -114,14 +77,26 @@ class World:
     @property
     def change(self) -> Change | None:
         """How this world can be changed; None where nobody has said how."""
-        return _CHANGES.get(self.settings.id) if self._task() is not None else None
+        return None if self._subject is None else change_of(self.settings.id)
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be changed."""
+        return why_not(self.settings.id)
 
     def apply_change(self, seed: int) -> None:
-        change, task = self.change, self._task()
+        change = self.change
         if change is None:
-            raise ValueError(f"{self.spec.name} has no world that can be changed under the agent")
-        change.apply(task, np.random.default_rng(seed))
+            raise ValueError(f"{self.spec.name} cannot be changed under the agent: {self.why_not}")
+        change.apply(self._subject, np.random.default_rng(seed))
         self._open_eyes()  # what was found may be elsewhere now
+
+    @property
+    def _subject(self) -> Any:
+        """What a change changes: the native task, or the environment of lane 0."""
+        if isinstance(self.env, InProcessVector):
+            return self._task() or self.env.first_env.unwrapped
+        return self._task()
 
     def asked(self, row: Timestep) -> list[tuple[str, bool]]:
         """The goals of the instruction, and whether each is complete."""
@@ -134,31 +109,43 @@ class World:
     def best_rewards(self) -> list[float] | None:
         """What the oracle earns in this very world, step by step; None where nobody knows."""
         self.begin()
+        known = self.best_from_here()
+        if known is not None or self._task() is None:
+            return known
+        seed = np.array([int(self.begin().world_seed[0])])
         task = copy.deepcopy(self._task())
-        if task is None:
-            return None
+        best = None if task is None else task.best_play(seed)
+        return None if best is None else _trimmed(best.reward[0])
+
+    def best_from_here(self) -> list[float] | None:
+        """What the oracle would earn if the world as it is now were entered at its start."""
+        task = self._task()
         if isinstance(task, GoalTask):
             rewards = np.zeros(task.horizon)
             steps = task.best_steps(0)
             np.add.at(rewards, steps[steps <= task.horizon] - 1, 1.0)
             return _trimmed(rewards)
-        seed = np.array([int(self.begin().world_seed[0])])
-        best = task.best_play(seed)
-        return None if best is None else _trimmed(best.reward[0])
+        if isinstance(task, DarkKeyToDoor):
+            world = np.stack([task.start[0], task.key[0], task.door[0]])
+            return _trimmed(task.best_in(world[None]).reward[0])
+        return None
 
     def random_returns(self) -> list[float]:
         """The mean return so far of random play in this very world."""
-        rollouts = max(2, min(_RANDOM_ROLLOUTS, _RANDOM_STEPS // self.horizon))
-        policy = RandomPolicy(self.spec, self.seed)
-        if isinstance(self.env, NativeVector):
-            rewards = self._random_rewards_together(self.env, rollouts, policy)
-        else:
-            rewards = self._random_rewards(rollouts, policy)
-        return [round(float(value), 3) for value in rewards.cumsum(1).mean(0)]
+        self.begin()
+        from_here = self.random_from_here()
+        return _sums(self._random_rewards()) if from_here is None else from_here
 
-    def _random_rewards(self, rollouts: int, policy: RandomPolicy) -> Array:
+    def random_from_here(self) -> list[float] | None:
+        """The same, but beginning where the world is now; None where that cannot be copied."""
+        if not isinstance(self.env, NativeVector):
+            return None
+        return _sums(self._random_rewards_together(self.env))
+
+    def _random_rewards(self) -> Array:
         """Rollout after rollout while there is time [rollouts, steps], zero after their ends."""
         deadline = monotonic() + RANDOM_SECONDS
+        policy, rollouts = RandomPolicy(self.spec, self.seed), self._num_random
         played: list[Array] = []
         for _ in range(rollouts):
             row, rewards, late = self.begin(), np.zeros(self.horizon), False
@@ -174,14 +161,12 @@ class World:
             played.append(rewards)
         return np.stack(played)
 
-    def _random_rewards_together(
-        self, env: NativeVector, rollouts: int, policy: RandomPolicy
-    ) -> Array:
-        """The same for many lanes that all begin in this world [rollouts, horizon]."""
+    def _random_rewards_together(self, env: NativeVector) -> Array:
+        """The same for many lanes that all begin where lane 0 is now [rollouts, horizon]."""
+        policy, rollouts = RandomPolicy(self.spec, self.seed), self._num_random
         lanes = NativeVector(copy.copy(env.task), rollouts, self.seed)
-        seeds = np.full(rollouts, int(self.begin().world_seed[0]))
         row, rewards = lanes.reset(), np.zeros((rollouts, self.horizon))
-        lanes.task.reset_lanes(np.arange(rollouts), seeds)
+        _copy_lane(env.task, lanes.task)
         row = replace(row, obs=lanes.task.observe())
         going = np.ones(rollouts, np.bool_)
         for time in range(self.horizon):
@@ -194,12 +179,29 @@ class World:
                 break
         return rewards
 
+    @property
+    def _num_random(self) -> int:
+        return max(2, min(_RANDOM_ROLLOUTS, _RANDOM_STEPS // self.horizon))
+
     def close(self) -> None:
         self.env.close()
 
     def _task(self) -> Task | None:
         """The native task behind lane 0, if there is one."""
         return first_lane_task(self.env)
+
+
+def _copy_lane(one: Task, many: Task) -> None:
+    """Let all lanes of a task be where the only lane of another one is."""
+    for name, value in vars(one).items():
+        room = getattr(many, name)
+        per_lane = isinstance(value, np.ndarray) and name != "_lanes"
+        if per_lane and room.shape == (many.num_lanes, *value.shape[1:]) and len(value) == 1:
+            room[:] = value
+
+
+def _sums(rewards: Array) -> list[float]:
+    return [round(float(value), 3) for value in rewards.cumsum(1).mean(0)]
 
 
 def _trimmed(rewards: Array) -> list[float]:

@@ -66,11 +66,11 @@ def card_text(name: str, card: Card) -> str:
     lines += [f"  seeds         {seeds}"]
     if returns:
         steps = card.curve[-1][0]
-        lines += [f"  curve         {_sparkline(returns)}  (return over {steps:,.0f} steps)"]
+        lines += [f"  curve         {sparkline(returns)}  (return over {steps:,.0f} steps)"]
     return "\n".join([*lines, *(f"  limits        {text}" for text in card.cannot)])
 
 
-def _sparkline(values: list[float]) -> str:
+def sparkline(values: list[float]) -> str:
     """Numbers as bars of eight heights."""
     low, high = min(values), max(values)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0

@@ -50,7 +50,11 @@ class DarkKeyToDoor(Task):
 
     def best_play(self, world_seeds: Array) -> BestPlay:
         """Shortest paths, trial after trial."""
-        start, key, door = self.worlds(world_seeds).swapaxes(0, 1)
+        return self.best_in(self.worlds(world_seeds))
+
+    def best_in(self, worlds: Array) -> BestPlay:
+        """The same for start, key and door of some worlds, [M, 3, 2]."""
+        start, key, door = worlds.swapaxes(0, 1)
         # A key under the start still takes one step, since only steps earn rewards.
         to_key = np.maximum(np.abs(start - key).sum(axis=1), 1)[:, None]
         to_door = to_key + np.abs(key - door).sum(axis=1)[:, None]
@@ -100,7 +104,10 @@ class DarkKeyToDoor(Task):
     def draw(self, lane: int, seen: Array, *, show_key: bool, show_door: bool) -> Array:
         """The same with fog over the cells that were not seen [x, y]."""
         cell = max(8, 224 // self.grid)
-        frame = draw.canvas(self.grid * cell, self.grid * cell, draw.WALL)
+        floor = np.where(seen.T[::-1, :, None], draw.FLOOR, draw.FOG).astype(np.uint8)
+        frame = floor.repeat(cell, axis=0).repeat(cell, axis=1)
+        for edge in (0, cell - 1):
+            frame[edge::cell] = frame[:, edge::cell] = draw.WALL
 
         def fill(at: Array, colour: draw.Colour, margin: int) -> None:
             top, left = (self.grid - 1 - at[1]) * cell, at[0] * cell
@@ -113,8 +120,6 @@ class DarkKeyToDoor(Task):
                 colour,
             )
 
-        for at in np.ndindex(self.grid, self.grid):
-            fill(np.array(at), draw.FLOOR if seen[at] else draw.FOG, 1)
         if seen[tuple(self.start[lane])]:
             fill(self.start[lane], draw.SHADE, 1)
         if show_door:

@@ -62,7 +62,10 @@ function began(place) {
 
 function receive(reply) {
   if (reply.type === "began") began(reply);
-  else if (reply.type === "state") arrived(reply);
+  else if (reply.type === "state") {
+    Object.assign(visit.place, reply.others || {});  // the world has changed, or changed back
+    arrived(reply);
+  }
   else if (reply.type === "row") { visit.past = reply; showPast(visit); }
   else if (reply.type === "parsed") showParsed(reply);
   else failed(reply);

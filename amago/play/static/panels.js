@@ -41,7 +41,7 @@ export function showPlace(place, about, onMove) {
   $("goal-help").textContent = place.goals || "";
   $("parsed").textContent = "";
   $("change-hint").textContent = place.change === null
-    ? "This world cannot be changed under the agent." : `Changing the world: ${place.change}.`;
+    ? `This world cannot be changed under the agent: ${place.why_not_change}.` : `Changing the world: ${place.change}.`;
   $("past").hidden = true;
   buildHeads(place);
   buildMoves(place, onMove);
