@@ -119,7 +119,7 @@ def fast_world(folder: Path) -> Iterator[None]:
     def create_shrunk(path: Path, config: Config, *args: Any, **kwargs: Any) -> Any:
         return create(path, shrunk(config), *args, **kwargs)
 
-    def run_here(jobs: Any, num_parallel: int, root: Path) -> Any:
+    def run_here(jobs: Any, num_parallel: int, root: Path, **_: Any) -> Any:
         from amago.sweep.jobs import amago_command
         from amago.sweep.queue import Outcome
 
