@@ -15,6 +15,7 @@ from amago.checks import did_you_mean
 from amago.config import MACHINE_SETTINGS, Config, dotted, override
 from amago.envs import domains
 from amago.envs.domain import Domain
+from amago.envs.kinds import check_kinds
 from amago.envs.tasks.base import Task
 from amago.presets.base import Preset
 from amago.presets.sizes import SIZES, Size
@@ -121,4 +122,5 @@ def make_task(task_id: str, **kwargs: Any) -> Task:
             f"it accepts {', '.join(task_arguments(task_id))}"
         )
     cls, fixed = TASKS[task_id]
+    check_kinds(task_id, cls, kwargs)
     return cls(**fixed, **kwargs)

@@ -19,6 +19,7 @@ from amago.envs.catalogue import ENTRY_POINTS, TASKS, full_id, make_task
 from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
+from amago.envs.kinds import check_kinds, check_not_nan
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks.base import Task
@@ -212,11 +213,27 @@ def _maker(settings: EnvSettings) -> MakeEnv:
         entry_point = spec.entry_point
         creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
         _check_arguments(settings.id, creator, kwargs, fixed=spec.kwargs)
+        check_not_nan(settings.id, kwargs)
+        if settings.id in ENTRY_POINTS:
+            check_kinds(settings.id, creator, kwargs)
         metadata = getattr(creator, "metadata", None) or {}
         if "rgb_array" in metadata.get("render_modes", ()):
             kwargs.setdefault("render_mode", "rgb_array")
     # The spec rather than the id: a worker need not know what this process has registered.
-    return partial(gym.make, spec, disable_env_checker=True, **kwargs)
+    return partial(_make, spec, kwargs)
+
+
+def _make(spec: GymSpec, kwargs: dict[str, Any]) -> Env:
+    """gymnasium.make; arguments that the environment does not like are a user's error."""
+    try:
+        return gym.make(spec, disable_env_checker=True, **kwargs)
+    except (TypeError, LookupError, ArithmeticError) as error:
+        if not kwargs:
+            raise
+        raise ValueError(
+            f"{spec.id} cannot be made with the arguments {kwargs} "
+            f"({type(error).__name__}: {error}); correct --env.kwargs"
+        ) from error
 
 
 def _find_spec(env_id: str) -> GymSpec:
