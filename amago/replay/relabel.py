@@ -24,7 +24,7 @@ from amago.types import Array, Trajectory
 
 _SMALL = 1e-5
 _TOP = 5
-_SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
+SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
     (0.6, lambda w: np.where(w >= np.partition(w, -_TOP)[-_TOP], w, _SMALL)),
     (0.2, np.ones_like),
     (0.1, lambda w: w - w.min() + _SMALL),
@@ -33,7 +33,7 @@ _SCHEMES: tuple[tuple[float, Callable[[Array], Array]], ...] = (
 """How a trajectory's draws turn rarity into odds, and how often: the rarest five (those that tie
 with the fifth, too), all alike, above the least rare, above the median."""
 _ALIKE = 1
-_CHANCES = list(accumulate(chance for chance, _ in _SCHEMES))[:-1]
+_CHANCES = list(accumulate(chance for chance, _ in SCHEMES))[:-1]
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def draw(weights: Array, scheme: int, rng: np.random.Generator) -> int:
 
 def _odds(weights: Array, scheme: int) -> Array:
     """Weights as one of the SCHEMES has them; the top five of five or fewer are all of them."""
-    return weights if scheme == 0 and len(weights) <= _TOP else _SCHEMES[scheme][1](weights)
+    return weights if scheme == 0 and len(weights) <= _TOP else SCHEMES[scheme][1](weights)
 
 
 def _pick(weights: Array, rng: np.random.Generator) -> int:
