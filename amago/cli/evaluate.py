@@ -67,6 +67,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     from amago import api
     from amago.evaluation.evaluate import evaluate_agent
     from amago.evaluation.film import FilmSettings, check_video
+    from amago.rollout.random_policy import RandomPolicy
     from amago.training.process import prepare_process
     from amago.training.source import find_source
 
@@ -87,9 +88,14 @@ def evaluate(arguments: Sequence[str]) -> int:
         _changed_env(find_source(options.run, options.which).config, options.set),
     )
     settings = _play_settings(options, loaded.greedy)
+    if loaded.greedy != agent.config.agent.greedy:
+        meant = "--greedy" if agent.config.agent.greedy else "--sampled"
+        print(f"this agent was trained to act {meant[2:]}; {meant} is its own way", file=sys.stderr)
     if options.table is not None:
         return _show_table(agent, env, settings, options)
-    result = evaluate_agent(agent, env, settings)
+    random = RandomPolicy(agent.spec, settings.action_seed)
+    result = evaluate_agent(agent, env, settings, controls={"random": random})
+    result["greedy"] = settings.greedy
     if options.json:
         print(json.dumps(result))
     else:

@@ -26,19 +26,40 @@ def run_to_the_end(folder: Path, work: Callable[[], Run]) -> int:
     if is_follower():
         return 0
     print_evaluation(run.result)
-    print(f"curves: {folder / 'curves.png'}")
-    if (folder / "report.html").is_file():
-        print(f"report: {folder / 'report.html'}")
+    print_next(folder, run.result)
     return 0
 
 
 def print_evaluation(result: dict[str, Any]) -> None:
+    """What to know first, then the agent beside others, then how it adapts."""
     from rich.console import Console
+    from rich.markup import escape
 
-    from amago.report.tables import adaptation_bars, evaluation_table
+    from amago.report.evaluations import evaluation_table, headline, tenths_tell, verdict
+    from amago.report.tables import adaptation_bars
 
     console = Console()
-    console.print(evaluation_table(result))
-    if result.get("return_per_block") is not None:
-        oracle = result["references"].get("oracle")
-        console.print(adaptation_bars(result["return_per_block"], oracle))
+    if (warning := verdict(result)) is not None:
+        console.print(f"[bold red]{escape(warning)}[/]", highlight=False)
+    if (quoted := headline(result)) is not None:
+        console.print(f"[bold]{escape(quoted)}[/]", highlight=False)
+    console.print(evaluation_table(result), highlight=False)
+    if tenths_tell(result):
+        references = result["references"]
+        console.print(adaptation_bars(result["return_per_block"], references.get("oracle")))
+
+
+def print_next(folder: Path, result: dict[str, Any]) -> None:
+    """Where the curves are, and what to do with a trained agent."""
+    more = max(1, int(result.get("epochs") or 2) // 2)
+    print(f"curves: {folder / 'curves.png'}")
+    if (folder / "report.html").is_file():
+        print(f"report: {folder / 'report.html'}")
+    print("next:")
+    for what, command in (
+        ("watch it", f"amago watch {folder}"),
+        ("film it", f"amago eval {folder} --video film.mp4"),
+        ("what went wrong", f"amago doctor {folder}"),
+        ("train on", f"amago resume {folder} --epochs +{more}"),
+    ):
+        print(f"  {what:<16}{command}")

@@ -36,13 +36,15 @@ def presets(arguments: Sequence[str]) -> int:
         console.print(_ablations(console.width))
         return 0
     if options.name is None:
-        table = _named("preset", "what it trains")
+        table = _named("preset", "what it trains", "acts")
         for name, item in PRESETS.items():
-            table.add_row(name, item.summary)
+            table.add_row(name, item.summary, "greedily" if item.config.agent.greedy else "sampled")
         console.print(table)
         return 0
     item = find_preset(options.name)
     console.print(f"[bold]{options.name}[/]: {item.summary}", highlight=False)
+    acts = "takes the most likely action" if item.config.agent.greedy else "samples its actions"
+    console.print(f"It {acts}, in training and in evaluations (agent.greedy).", highlight=False)
     for path, value in dotted(item.config).items():
         console.print(f"  {path} = {value!r}", highlight=False, markup=False, soft_wrap=True)
     return 0

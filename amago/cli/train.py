@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from amago.cli.control import train_control
 from amago.cli.evaluations import run_to_the_end
 from amago.cli.parsing import gathered, parse, values_of
 from amago.config import Config, literal, override
 from amago.envs.catalogue import preset
 from amago.presets.ablations import ablate
+
+if TYPE_CHECKING:
+    from amago.handle import Run
 
 _DEFAULT_PRESET = "dark-key-to-door"
 
@@ -36,6 +40,9 @@ class TrainOptions:
     size: str | None = None
     """Widths of all networks: tiny, small, medium, or paper (the domain's column of Table 3).
     Flags for single widths override it."""
+    control: bool = False
+    """Then train the same agent without memory, in the folder's control/; it stands beside the
+    agent in the table and the curves."""
     ablate: tuple[str, ...] = ()
     """Ablations of the paper; explicit flags override them. `amago presets --ablations` lists
     them."""
@@ -71,12 +78,14 @@ def train(arguments: Sequence[str]) -> int:
 
     folder = options.run_dir or new_run_dir(run_name(config, name), options.seed)
     view = make_view(config.run.epochs)
-    return run_to_the_end(
-        folder,
-        lambda: api.train(
-            config, options.seed, folder, preset=name, view=view, exist=options.exist
-        ),
-    )
+
+    def work() -> Run:
+        run = api.train(config, options.seed, folder, preset=name, view=view, exist=options.exist)
+        if options.control:
+            train_control(config, options.seed, folder, name)
+        return run
+
+    return run_to_the_end(folder, work)
 
 
 def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:

@@ -19,16 +19,23 @@ SOLVED = 0.9
 """Success rate from which a decided policy is no fault."""
 
 
+ENOUGH = 30
+"""Rollouts from which a standard error says something."""
+
+
 @dataclass(frozen=True)
 class Score:
     """A mean return and its standard error."""
 
     mean: float
     error: float
+    episodes: int = ENOUGH
 
     def above(self, other: Score, errors: float = 2.0) -> bool:
-        """Whether it is larger by more than chance explains."""
-        return self.mean - other.mean > errors * math.hypot(self.error, other.error)
+        """Whether it is larger by more than chance explains; of a few rollouts, whether it is."""
+        few = min(self.episodes, other.episodes) < ENOUGH
+        least = 0.0 if few else errors * math.hypot(self.error, other.error)
+        return self.mean - other.mean > least
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,8 @@ class History:
             known = (self.result.get("reference_scores") or {}).get("random")
             if known:
                 episodes = int(self.result.get("episodes") or 1)
-                return Score(known["return_mean"], _error(known.get("return_std"), episodes))
+                error = _error(known.get("return_std"), episodes)
+                return Score(known["return_mean"], error, episodes)
         rows = self.rows_with("random/return_mean")
         return score(rows[-1], "random/") if rows else None
 
@@ -103,16 +111,15 @@ class History:
 def score(row: Row, prefix: str) -> Score:
     """The mean return of one evaluation."""
     episodes = int(row.get(f"{prefix}episodes") or 1)
-    return Score(
-        float(row[f"{prefix}return_mean"]), _error(row.get(f"{prefix}return_std"), episodes)
-    )
+    error = _error(row.get(f"{prefix}return_std"), episodes)
+    return Score(float(row[f"{prefix}return_mean"]), error, episodes)
 
 
 def pooled(rows: Sequence[Row], prefix: str) -> Score:
     """Several evaluations of as many rollouts each, as one."""
     scores = [score(row, prefix) for row in rows]
     error = math.sqrt(sum(each.error**2 for each in scores)) / len(scores)
-    return Score(fmean(each.mean for each in scores), error)
+    return Score(fmean(s.mean for s in scores), error, sum(s.episodes for s in scores))
 
 
 def mean_age(rows: Sequence[Row]) -> float | None:

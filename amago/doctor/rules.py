@@ -45,7 +45,8 @@ Rule = Callable[[History], tuple[str, str] | None]
 
 def below_random(history: History) -> tuple[str, str] | None:
     tested, random = history.tested, history.random
-    early = history.result is None and history.epoch < history.config.run.epochs / 3
+    enough = max(FEW_EPOCHS, history.config.run.epochs / 3)
+    early = history.result is None and history.epoch < enough
     if tested is None or random is None or early or not history.not_better_than_random:
         return None
     return (

@@ -14,7 +14,10 @@ from amago.evaluation.references import oracle_records
 from amago.rollout.stats import summarise
 from amago.types import Policy, VectorEnv
 
-_SCORES = ("return_mean", "return_std", "success_rate", "length_mean")
+_SCORES = (
+    "return_mean", "return_std", "success_rate", "length_mean", "trials_mean",
+    "return_per_trial", "success_per_trial",
+)  # fmt: skip
 """What is kept of the oracle and of other players, beside their return per tenth."""
 
 
@@ -47,11 +50,15 @@ def evaluate(
     `env` describes the lanes where that is known, so that an oracle can be found. `controls`
     are other players by name: random play, an agent without memory.
     """
+    curriculum = lanes.curriculum
     records = play(policy, lanes, episodes)
-    others = {name: play(player, lanes, episodes) for name, player in (controls or {}).items()}
+    others = {}
+    for name, player in (controls or {}).items():
+        lanes.curriculum = curriculum  # all players meet the same worlds
+        others[name] = play(player, lanes, episodes)
     if env is not None and (oracle := oracle_records(env, records)) is not None:
         others["oracle"] = oracle
-    result = summarise(records)
+    result = {"env": lanes.spec.name, **summarise(records)}
     scores = {name: summarise(played) for name, played in others.items()}
     for name in controls or {}:
         result[f"{name}_return_mean"] = scores[name]["return_mean"]

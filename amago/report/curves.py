@@ -50,8 +50,15 @@ def plot_run(run: RunRecord, path: str | Path, references: References | None = N
         draw(axes, run)
         panels.finish(axes)
         panels.legend_under(axes)
-    figure.suptitle(f"{run.preset}, seed {run.seed}", fontsize=13, fontweight="bold")
+    figure.suptitle(_title(run), fontsize=13, fontweight="bold")
     figure.savefig(path, dpi=_DOTS_PER_INCH)
+
+
+def _title(run: RunRecord) -> str:
+    """The environment first: a preset may train on any."""
+    env = ", ".join((run.config.get("env") or {}).get("ids") or [_env_id(run)])
+    preset = f" ({run.preset})" if run.preset and run.preset != env else ""
+    return f"{textwrap.shorten(env, 90)}{preset}, seed {run.seed}"
 
 
 def plot_sweep(groups: Groups, path: str | Path) -> None:
@@ -135,8 +142,8 @@ def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[RunRecord]]]:
     found: dict[str, dict[str, Sequence[RunRecord]]] = {}
     for group, runs in groups.items():
         preset = runs[0].preset
-        several = 1 < len(envs[preset]) <= _MOST_ROWS
-        task = f"{preset} {_env_id(runs[0])}" if several else preset
+        several = len(envs[preset]) <= _MOST_ROWS
+        task = f"{preset} {_env_id(runs[0])}" if several and preset != _env_id(runs[0]) else preset
         found.setdefault(task, {})[group] = runs
     return found
 

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from amago.report import panels
+from amago.report.evaluations import verdict
 from amago.report.runs import RunRecord
 from amago.report.svg import Line, chart
 
@@ -62,7 +63,9 @@ def _scores(run: RunRecord) -> str:
         for name, scores in rows
     ]
     note = f"<p>{result.get('episodes', '?')} rollouts in worlds that were never used before.</p>"
-    return _table(("", *_COLUMNS.values()), cells) + note
+    warning = verdict(result)
+    first = f"<p><strong>{escape(warning)}</strong></p>" if warning else ""
+    return first + _table(("", *_COLUMNS.values()), cells) + note
 
 
 _COLUMNS = {"return_mean": "return", "success_rate": "success", "length_mean": "steps"}

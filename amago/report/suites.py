@@ -47,6 +47,7 @@ def suite_rows(groups: Mapping[str, Sequence[RunRecord]]) -> list[Row]:
                     for key in (
                         "group", "seeds", "complete", "final_window_mean", "maximum",
                         "final_window_per_seed", "maximum_per_seed", "minutes_per_run",
+                        "random_mean", "not_better_than_random",
                     )
                 },
             }
@@ -70,11 +71,12 @@ def _suite_table(rows: Sequence[Row]) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
         caption="final window: last tenth of the evaluations, 3 at least; "
-        "MMER: best evaluation of each seed; normalised: final window from -1..1 to 0..1",
+        "MMER: best evaluation of each seed; normalised: final window from -1..1 to 0..1; "
+        "!: not better than random play",
         caption_justify="left",
     )
     table.add_column("environment")
-    for column in ("seeds", "final window", "MMER", "normalised"):
+    for column in ("seeds", "final\nwindow", "MMER", "random\nplay", "normal-\nised"):
         table.add_column(column, justify="right")
     for row in rows:
         count, complete = len(row["seeds"]), row["complete"]
@@ -83,13 +85,14 @@ def _suite_table(rows: Sequence[Row]) -> Table:
             f"{count}" if complete == count else f"{complete} of {count}",
             number(row["final_window_mean"]),
             number(row["maximum"]),
+            number(row["random_mean"]) + (" !" if row["not_better_than_random"] else ""),
             number(row["normalised"]),
         )
     table.add_section()
     for name, key in (("final window", "iqm"), ("MMER", "iqm_maximum")):
         low, high = over_all[f"{key}_low"], over_all[f"{key}_high"]
         interval = "needs 2 seeds" if low is None else f"{number(low)}, {number(high)}"
-        table.add_row(f"IQM of {name}", "", "", f"95%: {interval}", number(over_all[key]))
+        table.add_row(f"IQM of {name}", "", "", "95%:", interval, number(over_all[key]))
     return table
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from amago.report.curves import plot_sweep
-from amago.report.runs import Row, find_runs
+from amago.report.runs import Row, find_runs, label
 from amago.report.tables import sweep_rows, sweep_table
 
 _CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
@@ -33,7 +34,11 @@ def summarise_sweep(root: str | Path, console: Console | None = None) -> list[Ro
     )
     write_csv(folder / "curves.csv", ("group", "seed", *_CURVE_COLUMNS), curves)
     plot_sweep(groups, folder / "summary.png")
-    (console or Console()).print(sweep_table(groups))
+    console = console or Console()
+    below = [label(row["group"]) for row in rows if row["not_better_than_random"]]
+    if below:
+        console.print(f"[bold]Not better than random play[/]: {escape('; '.join(below))}")
+    console.print(sweep_table(groups))
     return rows
 
 

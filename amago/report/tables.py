@@ -21,32 +21,6 @@ from amago.report.statistics import (
 _BAR_CELLS = 36
 
 
-def evaluation_table(result: Mapping[str, Any]) -> Table:
-    """The evaluation that ended a run."""
-    table = Table(title="Evaluation", title_justify="left", show_header=False, box=box.SIMPLE_HEAD)
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    if result.get("preset"):
-        table.add_row("run", f"{result['preset']}, seed {result.get('seed')}")
-    spread = number(result.get("return_std"))
-    table.add_row("return", f"{number(result.get('return_mean'))} ± {spread}")
-    if result.get("success_rate") is not None:
-        table.add_row("success", f"{100 * result['success_rate']:.1f}%")
-    if result.get("success_per_trial") is not None:
-        rates = "  ".join(f"{100 * rate:.1f}%" for rate in result["success_per_trial"])
-        table.add_row("success per trial", rates)
-    for task, earned in result.get("tasks", {}).items():
-        chance = earned.get("random_return_mean")
-        beside = "" if chance is None else f" (random {number(chance)})"
-        table.add_row(task, number(earned["return_mean"]) + beside)
-    table.add_row("rollouts", f"{result.get('episodes', '–')}")
-    if result.get("epochs") is not None:
-        table.add_row("epochs", f"{result['epochs']}")
-    if result.get("seconds") is not None:
-        table.add_row("minutes", f"{result['seconds'] / 60:.1f}")
-    return table
-
-
 def instruction_table(rows: Sequence[Mapping[str, Any]], episodes: int) -> Table:
     """Success per instruction, beside random play."""
     title = f"Success per instruction, {episodes} rollouts each"
@@ -112,10 +86,11 @@ def sweep_table(groups: Mapping[str, Sequence[RunRecord]]) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=0,
-        pad_edge=False,
+        show_edge=False,
         caption="final window: last tenth of the evaluations, of success too; "
         "best: best evaluation of each seed; "
-        "final: the evaluation that ended the run; min: minutes per run",
+        "final: the evaluation that ended the run; random: random play in its worlds; "
+        "min: minutes per run",
         caption_justify="left",
     )
     table.add_column("group", overflow="fold")
@@ -123,7 +98,7 @@ def sweep_table(groups: Mapping[str, Sequence[RunRecord]]) -> Table:
     table.add_column("final window\nand per seed", justify="right")
     table.add_column("best", justify="right", no_wrap=True)
     table.add_column("IQM, 95%\ninterval", justify="right", no_wrap=True)
-    table.add_column("final", justify="right", no_wrap=True)
+    table.add_column("final\nrandom", justify="right", no_wrap=True)
     with_success = any(row["success_rate"] is not None for row in rows)
     if with_success:
         table.add_column("success", justify="right", no_wrap=True)
@@ -137,7 +112,7 @@ def sweep_table(groups: Mapping[str, Sequence[RunRecord]]) -> Table:
             f"{number(row['final_window_mean'])}\n{per_seed}",
             number(row["maximum"]),
             number(row["iqm"]) + _interval(row["iqm_low"], row["iqm_high"]),
-            number(row["final_evaluation_mean"]),
+            f"{number(row['final_evaluation_mean'])}\n{number(row['random_mean'])}",
         ]
         if with_success:
             rates = [row[name] for name in ("success_rate", "success_low", "success_high")]
@@ -172,6 +147,8 @@ def _sweep_row(group: str, runs: Sequence[RunRecord]) -> Row:
         "iqm_high": high,
         "final_evaluation_per_seed": [run.result and run.result["return_mean"] for run in runs],
         "final_evaluation_mean": _mean([result["return_mean"] for result in results]),
+        "random_mean": _mean([random_return(run) for run in runs]),
+        "not_better_than_random": not_better_than_random(runs),
         "success_per_seed": successes,
         "success_rate": _mean(successes),
         "success_low": success_low,
@@ -179,6 +156,21 @@ def _sweep_row(group: str, runs: Sequence[RunRecord]) -> Row:
         "return_per_block": [_mean(block) for block in zip(*blocks, strict=True)],
         "minutes_per_run": _minutes(runs),
     }
+
+
+def random_return(run: RunRecord) -> float | None:
+    """What random play earns in the worlds of a run's final test, or of its first evaluation."""
+    scores = ((run.result or {}).get("reference_scores") or {}).get("random") or {}
+    logged = (row.get("random/return_mean") for row in run.metrics)
+    value = scores.get("return_mean", next((v for v in logged if v is not None), None))
+    return None if value is None else float(value)
+
+
+def not_better_than_random(runs: Sequence[RunRecord]) -> bool:
+    """Whether the final tests of a group are, on average, not above random play."""
+    pairs = [(run.result["return_mean"], random_return(run)) for run in runs if run.result]
+    known = [(mean, random) for mean, random in pairs if random is not None]
+    return bool(known) and fmean(mean - random for mean, random in known) <= 0.0
 
 
 def _success_window(run: RunRecord) -> float | None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from amago.types import Array, Step, Timestep, VectorEnv
 
 NUM_BLOCKS = 10
+
+
+class Trial(NamedTuple):
+    """One trial of a rollout."""
+
+    end: int
+    """Steps of the rollout when it ended."""
+    earned: float
+    success: bool | None
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,8 @@ class RolloutRecord:
     """Return earned in each tenth of the horizon; None without a known horizon."""
     world_seed: int
     """The seed of the world that was played."""
-    trials: tuple[tuple[int, bool], ...] = ()
-    """When each trial ended, and whether it was a success; empty where success is not known."""
+    trials: tuple[Trial, ...] = ()
+    """Its trials in order; the last one may have been cut off by the end of the rollout."""
 
 
 class RolloutTracker:
@@ -37,7 +46,7 @@ class RolloutTracker:
     def __init__(self, env: VectorEnv) -> None:
         self.tasks, self.horizon = env.tasks, env.spec.horizon
         self._totals = np.zeros((env.num_lanes, NUM_BLOCKS))
-        self._trials: list[list[tuple[int, bool]]] = [[] for _ in range(env.num_lanes)]
+        self._trials: list[list[Trial]] = [[] for _ in range(env.num_lanes)]
 
     def add(self, step: Step) -> list[RolloutRecord]:
         """Take one round trip's rows; return the rollouts that it ended."""
@@ -54,14 +63,18 @@ class RolloutTracker:
         span = self.horizon or 1
         block = np.clip((rows.time - 1) * NUM_BLOCKS // span, 0, NUM_BLOCKS - 1)
         self._totals[lanes, block] += np.where(rows.time > 0, rows.prev_reward, 0.0)
-        if rows.success is None:
-            return
         for row in np.flatnonzero((rows.time == 0) | rows.first | rows.last):
-            trials = self._trials[lanes[row]]
-            if rows.time[row] == 0:
-                trials.clear()
-            else:
-                trials.append((int(rows.time[row]), bool(rows.success[row])))
+            self._end_trial(rows, int(row), int(lanes[row]))
+
+    def _end_trial(self, rows: Timestep, row: int, lane: int) -> None:
+        """A trial ends before the first row of the next, and with the rollout."""
+        trials = self._trials[lane]
+        if rows.time[row] == 0:
+            trials.clear()
+            return
+        earned = float(self._totals[lane].sum()) - sum(trial.earned for trial in trials)
+        success = None if rows.success is None else bool(rows.success[row])
+        trials.append(Trial(int(rows.time[row]), earned, success))
 
     def _finish(self, rows: Timestep, row: int, lane: int) -> RolloutRecord:
         blocks = self._totals[lane].copy()
@@ -103,21 +116,36 @@ def _means(records: list[RolloutRecord]) -> Summary:
         "return_mean": float(totals.mean()),
         "return_std": float(totals.std()),
         "success_rate": float(np.mean(known)) if known else None,
-        "success_per_trial": _success_per_trial(records),
+        **_per_trial(records),
         "return_per_block": np.mean(blocks, 0).tolist() if blocks else None,
         "length_mean": float(np.mean([record.length for record in records])),
         "episodes": len(records),
     }
 
 
-def _success_per_trial(records: list[RolloutRecord]) -> list[float] | None:
-    """Success rate of the first trial, the second and so on; None unless all ended alike.
+def _per_trial(records: list[RolloutRecord]) -> Summary:
+    """Trials per rollout, and means of the first trial, the second and so on.
 
-    Where solved trials make room for more, the index of a trial says nothing.
+    Where solved trials make room for more, a trial's mean is over all rollouts or none: those
+    that only fast rollouts reach are left out, and so is the last one, which the end cuts off.
     """
-    ends = {tuple(time for time, _ in record.trials) for record in records}
-    if len(ends) != 1 or len(next(iter(ends))) < 2:
+    counts = {len(record.trials) for record in records}
+    if max(counts) < 2:
+        return {"trials_mean": None, "return_per_trial": None, "success_per_trial": None}
+    alike = min(counts) if len(counts) == 1 else min(counts) - 1
+    trials = [record.trials[:alike] for record in records]
+    known = alike > 0 and all(trial.success is not None for row in trials for trial in row)
+    return {
+        "trials_mean": float(np.mean([len(record.trials) for record in records])),
+        "return_per_trial": _mean_rows([[t.earned for t in row] for row in trials], alike),
+        "success_per_trial": _mean_rows([[t.success for t in row] for row in trials], alike)
+        if known
+        else None,
+    }
+
+
+def _mean_rows(rows: list[list[Any]], width: int) -> list[float] | None:
+    if not width:
         return None
-    successes = [[success for _, success in record.trials] for record in records]
-    rates: list[float] = np.mean(successes, 0).tolist()
-    return rates
+    means: list[float] = np.mean(np.array(rows, np.float64), 0).tolist()
+    return means

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from amago.config import Config
 from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.play import PlaySettings, make_policy, play
+from amago.evaluation.pooled import pool
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import RolloutRecord
 from amago.seeding import derive
-from amago.training.files import read_json, write_json
+from amago.training.files import read_json, read_rows, write_json
 from amago.training.header import read_header
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ def final_test(run: TrainingRun) -> dict[str, Any]:
         "env_steps": run.env_steps,
         "updates": run.learner.updates,
         "seconds": run.seconds,
+        "greedy": settings.greedy,
         **scores,
     }
+    rows = read_rows(run.folder / "metrics.jsonl")
+    result["pooled"] = pool(rows, result)
     write_json(path, result)
     return result

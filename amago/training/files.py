@@ -28,6 +28,12 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path} is not valid JSON ({error}); restore it from a copy") from error
 
 
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines that is complete."""
+    with path.open("rb") as file:
+        return [json.loads(line) for line in file]
+
+
 def plain(value: Any) -> Any:
     """The same value with texts that can be printed, whoever wrote them."""
     if isinstance(value, str):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from amago.config import Config
 from amago.doctor.history import mean_age
 from amago.doctor.rules import diagnose
+from amago.training.files import read_rows
 
 _LOG = logging.getLogger("amago")
 
@@ -19,8 +19,7 @@ class Warnings:
 
     def __init__(self, folder: Path, config: Config) -> None:
         """A resumed run goes on with the rows that it has, and does not repeat itself."""
-        with (folder / "metrics.jsonl").open("rb") as file:
-            self._rows: list[dict[str, Any]] = [json.loads(line) for line in file]
+        self._rows = read_rows(folder / "metrics.jsonl")
         self._config = config
         self._said = {finding.name for finding in diagnose(self._rows, config)}
 
