@@ -1,0 +1,1 @@
+"""The board: how soon each task's bar is reached, per method."""

@@ -1,0 +1,120 @@
+"""The board as rows, as a table of the terminal and as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from rich import box
+from rich.table import Table
+
+from amago.board.reached import Reached, best_score, median_minutes, reached
+from amago.board.tasks import TASKS, BoardTask
+from amago.report.runs import RunRecord, find_runs
+
+_HEADER = ("task", "bar", "method", "minutes", "wanted", "updates", "seeds at the bar", "best")
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """All seeds of one task and method."""
+
+    task: str
+    method: str
+    seeds: tuple[int, ...]
+    spent: tuple[Reached | None, ...]
+    """Per seed; None where the bar was not reached."""
+    best: tuple[float | None, ...]
+    """Per seed, the best evaluation."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What the columns of the header say of this row."""
+        task = TASKS[self.task]
+        arrived = [one for one in self.spent if one is not None]
+        minutes = median_minutes(self.spent)
+        return (
+            self.task,
+            _score(task, task.bar),
+            self.method,
+            "–" if minutes is None else f"{minutes:.1f}",
+            f"{task.minutes:g}",
+            f"{median(one.updates for one in arrived):,.0f}" if arrived else "–",
+            f"{len(arrived)} of {len(self.spent)}",
+            " ".join("–" if best is None else _score(task, best) for best in self.best),
+        )
+
+
+def board_rows(root: str | Path) -> list[BoardRow]:
+    """The board of a folder of runs, in the order of the tasks, methods by name."""
+    groups = find_runs(root)
+    rows = [_row(*_parts(group), runs) for group, runs in groups.items()]
+    order = list(TASKS)
+    return sorted(rows, key=lambda row: (order.index(row.task), row.method != "amago", row.method))
+
+
+def terminal_table(rows: Sequence[BoardRow]) -> Table:
+    """The board for a terminal."""
+    table = Table(title="The board", title_justify="left", box=box.SIMPLE_HEAD)
+    for name in _HEADER:
+        table.add_column(name, justify="left" if name in ("task", "method") else "right")
+    for row in rows:
+        table.add_row(*row.cells)
+    return table
+
+
+def markdown_table(rows: Sequence[BoardRow]) -> str:
+    """The board for a page."""
+    lines = [_HEADER, ("---",) * len(_HEADER), *(row.cells for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+def group_name(task: str, method: str) -> str:
+    """The folder around the seeds of a task and method."""
+    return f"{task}__{method}"
+
+
+def _parts(group: str) -> tuple[str, str]:
+    task, separator, method = group.partition("__")
+    if not separator or task not in TASKS:
+        raise ValueError(
+            f"expected folders TASK__METHOD of `amago board`, got {group!r}; "
+            "give the board a folder of its own with --root"
+        )
+    return task, method
+
+
+def _row(task: str, method: str, runs: Sequence[RunRecord]) -> BoardRow:
+    bar = TASKS[task]
+    return BoardRow(
+        task,
+        method,
+        tuple(run.seed for run in runs),
+        tuple(reached(run, bar) for run in runs),
+        tuple(best_score(run, bar) for run in runs),
+    )
+
+
+def _score(task: BoardTask, score: float) -> str:
+    return f"{100 * score:.0f}%" if task.metric.percent else f"{score:.3g}"
+
+
+def write_board(rows: Sequence[BoardRow], root: str | Path) -> None:
+    """board.json and board.md in a folder: every seed, and the table."""
+    records = [
+        {
+            "task": row.task,
+            "method": row.method,
+            "seed": seed,
+            "bar": TASKS[row.task].bar,
+            "reached": None if spent is None else vars(spent),
+            "best": best,
+        }
+        for row in rows
+        for seed, spent, best in zip(row.seeds, row.spent, row.best, strict=True)
+    ]
+    (Path(root) / "board.json").write_text(json.dumps(records, indent=1) + "\n")
+    (Path(root) / "board.md").write_text(markdown_table(rows))
