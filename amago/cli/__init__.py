@@ -11,6 +11,7 @@ from pathlib import Path
 
 from amago.checks import printable
 from amago.cli.bench import BenchOptions, bench
+from amago.cli.board import BoardOptions, board
 from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.doctor import DoctorOptions, doctor
 from amago.cli.evaluate import EvalOptions, evaluate
@@ -48,6 +49,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
     "suite": (suite, SuiteOptions),
+    "board": (board, BoardOptions),
     "bench": (bench, BenchOptions),
 }
 
