@@ -19,7 +19,9 @@ from amago.report.runs import read_run
 _SECONDS = {"collect_cpu_seconds": 20.0, "learn_cpu_seconds": 40.0}
 
 
-def _write_run(root: Path, task: str, seed: int, scores: list[float], method: str = "amago") -> None:
+def _write_run(
+    root: Path, task: str, seed: int, scores: list[float], method: str = "amago"
+) -> None:
     """A run with one evaluation an epoch, 50 updates and a minute of CPU time each."""
     folder = root / group_name(task, method) / f"seed-{seed}"
     folder.mkdir(parents=True)

@@ -1,6 +1,6 @@
 """One run of the board, which ends at its bar.
 
-    python -m amago.cli.board_run TASK SEED RUN_DIR [flags…]
+python -m amago.cli.board_run TASK SEED RUN_DIR [flags…]
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ MANY_TRIES = override(
         "run.eval_interval": 5,
     },
 )
-"""Rollouts of about a hundred steps with rewards all along: Dark Key-To-Door, POPGym."""
+"""Rollouts of about a hundred steps with rewards all along: POPGym."""
 
 INSTRUCTED = override(
     SMALL,

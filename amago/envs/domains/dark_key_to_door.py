@@ -7,7 +7,7 @@ import numpy as np
 from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import BestPlay, Eyes, Outcome, Task, check_at_least
-from amago.presets.base import MANY_TRIES, PAPER, Preset
+from amago.presets.base import PAPER, RECIPE, Preset
 from amago.presets.sizes import Size
 from amago.types import BARE_KEY, Array
 
@@ -164,7 +164,6 @@ class _InTheDark:
 _CPU = {
     "env.id": "amago/DarkKeyToDoor-v0",
     "env.kwargs": {"grid": 5, "trial_limit": 50, "horizon": 100},
-    "env.num_lanes": 96,
 }
 _SIZE = Size(256, 3, 8, encoder=(128, 128, 64), heads=(256, 256))
 _PAPER = {
@@ -180,7 +179,7 @@ DOMAIN = Domain(
     presets={
         "dark-key-to-door": Preset(
             "Dark Key-To-Door, 5×5, 100 steps: find the key and the door, then use what you know",
-            MANY_TRIES,
+            RECIPE,
             _CPU,
         ),
         "dark-key-to-door/paper": Preset(

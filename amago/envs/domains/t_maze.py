@@ -7,7 +7,7 @@ import numpy as np
 from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import BestPlay, Eyes, Outcome, Task, check_at_least
-from amago.presets.base import PAPER, SMALL, Preset
+from amago.presets.base import PAPER, RECIPE, SMALL, Preset
 from amago.presets.sizes import Size
 from amago.types import BARE_KEY, Array
 
@@ -127,12 +127,23 @@ class _Walker:
         return self._task.draw(self._lane, self._seen, show_goal=self._knows)
 
 
+# The decision is one step of a hundred: noise falls on the first and the last steps, and it lasts
+# until the cue is understood.
+_NOISE = {"exploration.kind": "ends", "exploration.anneal_fraction": 0.9, "agent.greedy": True}
 _CPU = {
     "env.id": "amago/TMaze-v0",
     "env.kwargs": {"corridor": 100},
-    "env.num_lanes": 96,
-    "exploration.kind": "ends",
-    "exploration.anneal_fraction": 0.9,
+    **_NOISE,
+    "run.epochs": 40,
+}
+# A short corridor is walked many times while the longest is walked once, so batches are cheap,
+# and what is learned there carries over: how to walk, and that the cue matters. A wrong step
+# costs little where corridors are long, so values settle only as the learning rate falls.
+_TEACHING = {
+    "env.id": "amago/TMaze-v0",
+    "env.ids": tuple(f"amago/TMaze-v0?corridor={length}" for length in (50, 100, 200, 400, 1000)),
+    "env.num_lanes": 60,
+    **_NOISE,
     "replay.capacity": 10_000,
     "encoder.normalize": False,
     "transformer.dropout": 0.05,
@@ -143,20 +154,10 @@ _CPU = {
     "agent.discounts": (0.5, 0.7, 0.8, 0.9, 0.95, 0.98),
     "agent.acting_discount": 0.9,
     "agent.reward_scale": 100.0,
-    "agent.greedy": True,
     "agent.target_tau": 0.01,
+    "optim.final_fraction": 0.05,
     "run.epochs": 80,
     "run.eval_interval": 5,
-}
-# A short corridor is walked many times while the longest is walked once, so batches are cheap,
-# and what is learned there carries over: how to walk, and that the cue matters. A wrong step
-# costs little where corridors are long, so values settle only as the learning rate falls.
-_TEACHING = {
-    **_CPU,
-    "env.kwargs": {},
-    "env.ids": tuple(f"amago/TMaze-v0?corridor={length}" for length in (50, 100, 200, 400, 1000)),
-    "env.num_lanes": 60,
-    "optim.final_fraction": 0.05,
 }
 _SIZE = Size(128, 2, 8, encoder=(128, 128, 128), heads=(256, 256))
 _PAPER = {
@@ -176,7 +177,7 @@ DOMAIN = Domain(
     ids={"amago/TMaze-v0": {}, "amago/ActiveTMaze-v0": {"active": True}},
     presets={
         "t-maze": Preset(
-            "Passive T-Maze, corridor 100: recall the first step at the last", SMALL, _CPU
+            "Passive T-Maze, corridor 100: recall the first step at the last", RECIPE, _CPU
         ),
         "t-maze-1000": Preset(
             "Passive T-Maze, corridors of 50 to 1,000 in one run: the short ones teach the longest",

@@ -30,7 +30,7 @@ class Metric:
     percent: bool
 
 
-_METRICS = {
+METRICS = {
     "return": Metric("return", "eval/return_mean", "return_mean", percent=False),
     "success": Metric("success", "eval/success_rate", "success_rate", percent=True),
 }
@@ -111,7 +111,7 @@ def read_claim(folder: str | Path) -> Claim:
     arms = tuple(_read_arm(path.parent, entry) for entry in content.pop("arms", ()))
     _check_folders(path.parent, arms)
     content |= {name: tuple(content[name]) for name in ("caveats", "tables") if name in content}
-    content["metric"] = _METRICS[content["metric"]]
+    content["metric"] = METRICS[content["metric"]]
     content["command"] = content["command"].strip()
     return Claim(folder=path.parent, arms=arms, **content)
 
@@ -167,8 +167,8 @@ def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
             f"{path}: unknown keys: {', '.join(unknown) or 'none'}; "
             f"missing keys: {', '.join(missing) or 'none'}"
         )
-    if content["metric"] not in _METRICS:
-        raise ValueError(f"{path}: metric is one of {list(_METRICS)}, got {content['metric']!r}")
+    if content["metric"] not in METRICS:
+        raise ValueError(f"{path}: metric is one of {list(METRICS)}, got {content['metric']!r}")
 
 
 def _check_folders(folder: Path, arms: tuple[Arm, ...]) -> None:
