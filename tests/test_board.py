@@ -77,7 +77,7 @@ def test_the_table_shows_all_seeds_in_the_order_of_the_tasks(tmp_path: Path) -> 
     _write_run(tmp_path, "t-maze", 0, [0.5, 1.0])
     rows = board_rows(tmp_path)
     write_board(rows, tmp_path)
-    table = (tmp_path / "board.md").read_text()
+    table = (tmp_path / "README.md").read_text()
     assert table == markdown_table(rows)
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| t-maze", "| package-delivery", "| package-delivery",

@@ -89,6 +89,19 @@ def test_an_id_with_a_module_imports_it():
     assert make(id="gymnasium:CartPole-v1").spec.horizon == 500
 
 
+class WrappedAtHome(gym.Wrapper):
+    def __init__(self):
+        super().__init__(CountingEnv())
+
+
+def test_a_wrapper_class_may_be_registered():
+    gym.register("WrappedAtHome-v0", WrappedAtHome)
+    try:
+        assert make(id="WrappedAtHome-v0").reset() is not None
+    finally:
+        del gym.registry["WrappedAtHome-v0"]
+
+
 @pytest.mark.parametrize("trials", [None, 2])
 def test_unknown_arguments_name_the_accepted_ones(trials):
     with pytest.raises(ValueError, match="'coridor'; it accepts corridor"):

@@ -103,7 +103,7 @@ def _score(task: BoardTask, score: float) -> str:
 
 
 def write_board(rows: Sequence[BoardRow], root: str | Path) -> None:
-    """board.json and board.md in a folder: every seed, and the table."""
+    """Every seed as board.json, and the table as README.md, in a folder."""
     records = [
         {
             "task": row.task,
@@ -117,4 +117,4 @@ def write_board(rows: Sequence[BoardRow], root: str | Path) -> None:
         for seed, spent, best in zip(row.seeds, row.spent, row.best, strict=True)
     ]
     (Path(root) / "board.json").write_text(json.dumps(records, indent=1) + "\n")
-    (Path(root) / "board.md").write_text(markdown_table(rows))
+    (Path(root) / "README.md").write_text(markdown_table(rows))

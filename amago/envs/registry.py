@@ -216,8 +216,9 @@ def _maker(settings: EnvSettings) -> MakeEnv:
         check_not_nan(settings.id, kwargs)
         if settings.id in ENTRY_POINTS:
             check_kinds(settings.id, creator, kwargs)
-        metadata = getattr(creator, "metadata", None) or {}
-        if "rgb_array" in metadata.get("render_modes", ()):
+        metadata = getattr(creator, "metadata", None)
+        # A wrapper class knows its metadata only once it has an environment.
+        if isinstance(metadata, dict) and "rgb_array" in metadata.get("render_modes", ()):
             kwargs.setdefault("render_mode", "rgb_array")
     # The spec rather than the id: a worker need not know what this process has registered.
     return partial(_make, spec, kwargs)
