@@ -60,7 +60,8 @@ def terminal_table(rows: Sequence[BoardRow]) -> Table:
     """The board for a terminal."""
     table = Table(title="The board", title_justify="left", box=box.SIMPLE_HEAD)
     for name in _HEADER:
-        table.add_column(name, justify="left" if name in ("task", "method") else "right")
+        left = name in ("task", "method")
+        table.add_column(name, justify="left" if left else "right", no_wrap=name == "task")
     for row in rows:
         table.add_row(*row.cells)
     return table

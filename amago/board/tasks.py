@@ -74,8 +74,11 @@ def choose(names: Sequence[str]) -> dict[str, BoardTask]:
 def task_table(tasks: Mapping[str, BoardTask]) -> Table:
     """The tasks with their bars."""
     table = Table(title="Tasks of the board", title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("task", "preset", "environment", "measure", "bar", "minutes"):
-        table.add_column(name, justify="right" if name in ("bar", "minutes") else "left")
+    table.add_column("task", no_wrap=True)
+    table.add_column("preset", no_wrap=True)
+    table.add_column("environment", overflow="fold")
+    for name in ("measure", "bar", "minutes"):
+        table.add_column(name, justify="right", no_wrap=True)
     for name, task in tasks.items():
         environment = task.changes.get("env.id", "")
         bar = f"{task.bar:g}"
