@@ -75,12 +75,10 @@ def task_table(tasks: Mapping[str, BoardTask]) -> Table:
     """The tasks with their bars."""
     table = Table(title="Tasks of the board", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("task", no_wrap=True)
-    table.add_column("preset", no_wrap=True)
-    table.add_column("environment", overflow="fold")
+    table.add_column("preset or environment", overflow="fold")
     for name in ("measure", "bar", "minutes"):
         table.add_column(name, justify="right", no_wrap=True)
     for name, task in tasks.items():
-        environment = task.changes.get("env.id", "")
-        bar = f"{task.bar:g}"
-        table.add_row(name, task.preset, environment, task.metric.name, bar, f"{task.minutes:g}")
+        trained = task.changes.get("env.id", task.preset)
+        table.add_row(name, trained, task.metric.name, f"{task.bar:g}", f"{task.minutes:g}")
     return table
