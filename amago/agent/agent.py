@@ -18,6 +18,7 @@ from amago.nets.actor import Actor
 from amago.nets.critic import build_critics
 from amago.nets.memory import find_memory
 from amago.nets.memory.interface import Memory
+from amago.nets.precision import mixed, widened
 from amago.nets.sequences import Sequences
 from amago.nets.timestep import MLPEncoder, TimestepEncoder
 from amago.nets.value import PopArt
@@ -53,7 +54,8 @@ class Agent(nn.Module):
         parts = parts or Parts()
         self.spec, self.config = spec, config
         discounts = config.agent.resolve_discounts(spec.action.kind, spec.horizon)
-        self.acting_index = discounts.index(config.agent.resolve_acting(spec.horizon))
+        self.acting_discount = config.agent.resolve_acting(spec.horizon)
+        self.acting_index = discounts.index(self.acting_discount)
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
         self.encoder, self.memory = build_trunk(spec, config, parts)
         kind = config.agent.sequence_models
@@ -146,8 +148,9 @@ class Trunk(nn.Module):
 
 
 def _states(encoder: TimestepEncoder, memory: Memory, batch: Batch) -> Tensor:
-    states: Tensor = memory(encoder(batch), batch.time, sequences_of(batch))
-    return states
+    with mixed():
+        states: Tensor = memory(encoder(batch), batch.time, sequences_of(batch))
+    return widened(states)
 
 
 class States(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from amago.agent.agent import Agent, action_mask
+from amago.nets.sequences import upload
 from amago.types import Array, Batch, Timestep
 
 
@@ -34,6 +35,7 @@ class AgentPolicy:
         agent = self.agent
         if agent.training:  # walking through all modules at every step costs a tenth of it
             agent.eval()
+        agent.memory.announce(state, timestep.time == 0)
         batch = batch_of(timestep, self.device)
         hidden, state = agent.memory.step(agent.encoder(batch), batch.time, state)
         policy = agent.actor.at_discount(hidden, self.index, action_mask(batch.obs))
@@ -52,7 +54,7 @@ def batch_of(timestep: Timestep, device: torch.device) -> Batch:
     """A timestep's arrays as tensors: every lane is a sequence of one row."""
 
     def tensor(array: Array) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+        return upload(torch.from_numpy(np.ascontiguousarray(array)), device)
 
     goals = {}
     if timestep.instruction is not None:

@@ -45,4 +45,7 @@ def n_step_target(
 
 def draw_critics(num_critics: int, num_drawn: int, device: torch.device) -> Tensor:
     """Indices of the critics of one update's target, without replacement."""
-    return torch.randperm(num_critics)[:num_drawn].to(device)
+    if device.type == "cpu":
+        return torch.randperm(num_critics)[:num_drawn]
+    # A permutation of few numbers is made on the CPU, and copying it would stop a GPU.
+    return torch.rand(num_critics, device=device).argsort()[:num_drawn]

@@ -14,6 +14,7 @@ from amago.agent.share import Share, share_batch
 from amago.agent.transitions import Transitions
 from amago.nets.layers import power_iterate
 from amago.nets.place import Add, Place, placed
+from amago.nets.precision import allow_bfloat16
 from amago.types import Batch
 
 MAX_SKIPPED = 20
@@ -35,13 +36,16 @@ class Learner:
         self.agent, self.settings, self.optim = agent, settings, optim
         self.planned_updates = planned_updates
         self.parameters = [p for p in agent.parameters() if p.requires_grad]
+        self._fused = agent.discounts.device.type != "meta"  # where there is nothing to compute
         self.optimizer = torch.optim.AdamW(
             self.parameters,
             lr=optim.learning_rate,
             weight_decay=optim.weight_decay,
             betas=(0.9, optim.beta2),
-            fused=True,
+            fused=self._fused,
         )
+        self.bfloat16 = mixed_precision(agent)
+        """The kind of device on which networks multiply in bfloat16, if any."""
         self.add: Add | None = None
         """Sums a tensor over all ranks, where there are several; see amago.scale.learn."""
         self.updates = 0
@@ -64,13 +68,13 @@ class Learner:
         before = [tensor.clone() for tensor in self._moved_by_statistics()]
         power_iterate(agent)
         self.optimizer.zero_grad(set_to_none=True)
-        with placed(share.place, self.add):
+        with placed(share.place, self.add), allow_bfloat16(self.bfloat16):
             agent.update_statistics(share.batch)
             loss, metrics = self._backward(share)
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=True)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.optim.grad_clip, foreach=self._fused)
         metrics["grad/norm"] = norm
         metrics["grad/clipped"] = (norm > self.optim.grad_clip).to(norm.dtype)
-        if not bool(torch.isfinite(norm) & torch.isfinite(loss)):
+        if not self._reads_as_finite(norm, loss):
             self._restore(before)
             return self._skip(metrics)
         self.updates += 1
@@ -81,6 +85,10 @@ class Learner:
         self.optimizer.step()
         agent.update_targets(self.settings.target_tau)
         return metrics
+
+    def _reads_as_finite(self, norm: Tensor, loss: Tensor) -> bool:
+        """The one moment of an update at which the CPU waits for the device."""
+        return bool(torch.isfinite(norm) & torch.isfinite(loss))
 
     def encode(self, batch: Batch) -> Transitions:
         """Encode a batch once, make its targets, and move the statistics that depend on them."""
@@ -151,6 +159,12 @@ class Learner:
                 "--optim.learning-rate"
             )
         return {name: value for name, value in metrics.items() if torch.isfinite(value)}
+
+
+def mixed_precision(agent: Agent) -> str | None:
+    """--run.bf16 holds on GPUs alone."""
+    device = agent.discounts.device.type
+    return device if agent.config.run.bf16 and device == "cuda" else None
 
 
 def learning_rate(optim: OptimSettings, update: int, planned_updates: int | None) -> float:

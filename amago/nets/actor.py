@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from amago.nets.distributions import ActionDistribution, FlooredCategorical, TanhGaussian
 from amago.nets.factored import FactoredCategorical, Factors
 from amago.nets.layers import mlp
+from amago.nets.precision import mixed, widened
 from amago.nets.settings import HeadSettings
 from amago.types import ActionSpec
 
@@ -33,7 +35,9 @@ class Actor(nn.Module):
         self, state: Float[Tensor, "M D"], mask: Bool[Tensor, "M A"] | None = None
     ) -> ActionDistribution:
         """Distributions over [M, G, A]."""
-        parameters = self.out(self.trunk(state)).unflatten(-1, (self.num_discounts, self.width))
+        with mixed():
+            flat = widened(self.out(self.trunk(state)))
+        parameters = torch.unflatten(flat, -1, (self.num_discounts, self.width))
         return self._distribution(parameters, None if mask is None else mask[:, None])
 
     def at_discount(

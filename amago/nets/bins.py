@@ -58,6 +58,9 @@ class ReturnBins(nn.Module):
         self.width = (high - low) / (self.count - 1)
         self.register_buffer("centres", centres, persistent=False)
         self.register_buffer("values", symexp(centres), persistent=False)
+        # As plain numbers: to read them from a device would stop it.
+        self.outermost = (float(centres[0]), float(centres[-1]))
+        self.limits = (float(self.values[0]), float(self.values[-1]))
         if self.kind == "hl_gauss":
             # A smoothed target spreads over bins whose returns grow exponentially: read with
             # the centres themselves it would come out too large, and bootstrapping would
@@ -68,13 +71,13 @@ class ReturnBins(nn.Module):
         """Probabilities of the bins; returns beyond the limits count as the limits."""
         target = target.double()
         if self.kind == "two_hot":
-            target = target.clamp(float(self.values[0]), float(self.values[-1]))
+            target = target.clamp(*self.limits)
             upper = torch.bucketize(target, self.values).clamp(1, self.count - 1)
             below, above = self.values[upper - 1], self.values[upper]
             share = ((target - below) / (above - below))[..., None]
             hot = F.one_hot(upper, self.count).double()
             return share * hot + (1.0 - share) * hot.roll(-1, -1)
-        z = symlog(target).clamp(float(self.centres[0]), float(self.centres[-1]))[..., None]
+        z = symlog(target).clamp(*self.outermost)[..., None]
         start = self.centres[:1] - self.width / 2
         edges = torch.cat((start, self.centres + self.width / 2))
         below_edge = torch.erf((edges - z) / (_SMOOTHING * self.width * math.sqrt(2.0)))

@@ -17,6 +17,7 @@ from amago.nets.bins import BinnedValue, ReturnBins
 from amago.nets.distributions import ActionDistribution, FlooredCategorical
 from amago.nets.factored import Candidates, FactoredCategorical
 from amago.nets.layers import EnsembleLinear, symlog
+from amago.nets.precision import mixed, widened
 from amago.nets.settings import NEGATIVE_SLOPE, HeadSettings
 from amago.nets.value import PopArt, ScalarValue, Value
 from amago.types import ActionSpec
@@ -59,9 +60,10 @@ class DiscreteCritics(nn.Module):
         count = self.num_critics if members is None else len(members)
         *hidden, last = self.layers
         x = state.expand(count, -1, -1)
-        for layer in hidden:
-            x = F.leaky_relu_(layer(x, members), self.slope)
-        output = last(x, members).unflatten(-1, (*self.shape, -1))
+        with mixed():
+            for layer in hidden:
+                x = F.leaky_relu_(layer(x, members), self.slope)
+            output = torch.unflatten(widened(last(x, members)), -1, (*self.shape, -1))
         if self.bins is not None:
             return BinnedDiscreteValues(output, self.bins)
         return DiscreteValues(output[..., 0], popart)
@@ -159,6 +161,12 @@ class ContinuousCritics(nn.Module):
 
         The state's share of the first layer is the same for all discounts: once is enough.
         """
+        with mixed():
+            return widened(self._value(state, action, members, detach))
+
+    def _value(
+        self, state: Tensor, action: Tensor, members: Tensor | None, detach: bool
+    ) -> Float[Tensor, "C M G *bins"]:
         first, *hidden, last = self.layers
         assert isinstance(first, EnsembleLinear)
         weight, bias = first.parameters_of(members, detach)

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from amago.nets.place import draw, is_part
+from amago.nets.precision import exact
 from amago.nets.settings import NEGATIVE_SLOPE, Activation
 
 T = TypeVar("T")
@@ -90,8 +91,9 @@ class SigmaLinear(nn.Module):
         return self._acting(self._by_columns, self.weight, self.gain, self.u)
 
     def _reparameterised(self) -> Tensor:
-        sigma = torch.dot(self.u, self.weight @ self.v)
-        return self.weight * (self.gain / sigma)
+        with exact():
+            sigma = torch.dot(self.u, self.weight @ self.v)
+            return self.weight * (self.gain / sigma)
 
     def _by_columns(self) -> Tensor:
         """Stored column by column: products of few rows with it are faster."""

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor
 
@@ -47,14 +48,12 @@ class Sequences:
 
     def last_rows(self) -> Bool[Tensor, " M"]:
         """Which rows are the last of their sequence."""
-        flags = torch.zeros(self.num_rows, dtype=torch.bool)
-        flags[torch.tensor(self.lengths).cumsum(0) - 1] = True
-        return flags.to(self.device)
+        flags = torch.zeros(self.num_rows, dtype=torch.bool, device=self.device)
+        return flags.index_fill_(0, self._counts.cumsum(0) - 1, True)
 
     def owners(self) -> Int[Tensor, " M"]:
         """The number of the sequence that each row belongs to."""
-        numbers = torch.arange(len(self.lengths))
-        return numbers.repeat_interleave(torch.tensor(self.lengths)).to(self.device)
+        return self._repeated(self._counts, self.num_rows)
 
     def pad(self, x: Tensor) -> Tensor:
         """[M, ...] → [B, T, ...], side by side, with zeros after the end of a short sequence.
@@ -77,9 +76,9 @@ class Sequences:
     @cached_property
     def _ends(self) -> Int[Tensor, " K"]:
         """Rows that have a row of their sequence before them."""
-        keep = torch.ones(self.num_rows, dtype=torch.bool)
-        keep[torch.tensor([0, *self.lengths]).cumsum(0)[:-1]] = False
-        return keep.nonzero()[:, 0].to(self.device)
+        size = self.num_rows - len(self.lengths)
+        skipped = self._repeated(self._counts - 1, size) + 1
+        return torch.arange(size, device=self.device) + skipped
 
     @cached_property
     def _begins(self) -> Int[Tensor, " K"]:
@@ -88,9 +87,37 @@ class Sequences:
     @cached_property
     def _places(self) -> Int[Tensor, " M"]:
         """Where each row lies in the flattened result of `pad`."""
-        starts = (self.longest * number for number in range(len(self.lengths)))
-        rows = [torch.arange(n) + start for start, n in zip(starts, self.lengths, strict=True)]
-        return torch.cat(rows).to(self.device)
+        owners = self.owners()
+        # As many places as the sequences before are shorter than the longest lie empty.
+        empty = (self.longest - self._counts).cumsum(0) - (self.longest - self._counts)
+        return torch.arange(self.num_rows, device=self.device) + empty.index_select(0, owners)
+
+    @cached_property
+    def _counts(self) -> Int[Tensor, " B"]:
+        """The lengths, on the device."""
+        return numbers_on(self.device, self.lengths)
+
+    def _repeated(self, counts: Int[Tensor, " B"], size: int) -> Int[Tensor, " size"]:
+        """The number of each sequence, `counts` times each; `size` in all."""
+        numbers = torch.arange(len(self.lengths), device=self.device)
+        return numbers.repeat_interleave(counts, output_size=size)
+
+    @cached_property
+    def offsets(self) -> Int[Tensor, " edges"]:
+        """Where each sequence begins, and where the last one ends, as kernels read it."""
+        return F.pad(self._counts.cumsum(0), (1, 0)).to(torch.int32)
+
+
+def numbers_on(device: torch.device, numbers: Sequence[int]) -> Int[Tensor, " N"]:
+    """Whole numbers as a tensor on a device."""
+    return upload(torch.tensor(numbers, dtype=torch.int64), device)
+
+
+def upload(x: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on a device; the caller does not wait for the copy to a GPU."""
+    if device.type == "cuda":
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
 
 
 def take(x: Tensor, index: Int[Tensor, " K"]) -> Tensor:

@@ -40,14 +40,13 @@ class PopArt(RunningMoments):
         scale, shift = torch.ones_like(old_std), torch.zeros_like(old_mean)
         if not self.enabled or not len(target):
             return scale, shift
-        untrained = bool(self.mass == 0)
+        untrained = self.mass == 0
         self.average(target)
-        if untrained:
-            # The first batch sets the scale. An untrained critic has nothing to preserve, and
-            # preserving its noise would blow it up wherever the first targets are small.
-            return scale, shift
         mean, std = self.statistics()
-        return old_std / std, (old_mean - mean) / std
+        # The first batch sets the scale. An untrained critic has nothing to preserve, and
+        # preserving its noise would blow it up wherever the first targets are small.
+        scale = torch.where(untrained, scale, old_std / std)
+        return scale, torch.where(untrained, shift, (old_mean - mean) / std)
 
     def normalise(self, target: Float[Tensor, "*rows G"]) -> Float[Tensor, "*rows G"]:
         mean, std = self.statistics()

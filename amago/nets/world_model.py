@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from amago.nets.action import action_features
 from amago.nets.layers import mlp
 from amago.nets.normalize import RunningNormalizer
+from amago.nets.precision import mixed, widened
 from amago.nets.timestep import MLPEncoder, flat
 from amago.types import ActionSpec
 
@@ -42,9 +43,10 @@ class WorldModel(nn.Module):
         self.net = mlp((hidden, hidden, self.num_reals + sum(self.widths.values())))
 
     def forward(self, state: Float[Tensor, "M D"], action: Tensor) -> Float[Tensor, "M F"]:
-        gains = self.gains(action_features(action, self.action, state.dtype))
-        forecast: Tensor = self.net(self.features(state) * gains)
-        return forecast
+        with mixed():
+            gains = self.gains(action_features(action, self.action, state.dtype))
+            forecast: Tensor = self.net(self.features(state) * gains)
+        return widened(forecast)
 
     def error(
         self,

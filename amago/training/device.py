@@ -19,7 +19,16 @@ def resolve_device(config: Config, spec: EnvSpec, local_rank: int = 0) -> torch.
         name = "cuda" if torch.cuda.is_available() and worth_a_gpu(config, spec) else "cpu"
     if name == "cuda" and local_rank:
         name = f"cuda:{local_rank}"
-    return find_device(name)
+    device = find_device(name)
+    allow_tf32(device, config.run.tf32)
+    return device
+
+
+def allow_tf32(device: torch.device, allowed: bool) -> None:
+    """Shorter mantissas in products of float32 on a GPU; products of the CPU are left alone."""
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        torch.backends.cudnn.allow_tf32 = allowed
 
 
 def worth_a_gpu(config: Config, spec: EnvSpec) -> bool:

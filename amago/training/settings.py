@@ -27,7 +27,12 @@ class RunSettings:
     """Begin with the weights of another run's latest checkpoint: its folder, that of one
     checkpoint, a packed agent or zoo:NAME. Replay, optimiser and counters begin anew."""
     device: str = "auto"
-    """Device: auto, cpu, cuda, cuda:1, mps."""
+    """Device: auto (a GPU for networks from a width of 128 on, or with images), cpu, cuda, cuda:1,
+    mps."""
+    bf16: bool = True
+    """Multiply in bfloat16 while learning on a GPU; a CPU always uses float32."""
+    tf32: bool = True
+    """Let a GPU multiply float32 numbers with TF32's shorter mantissa."""
     threads: int = 0
     """Threads of torch; 0: torch's own choice."""
     report: bool = True

@@ -37,7 +37,7 @@ class CriticTerm(Term):
     def metrics(self, transitions: Transitions) -> dict[str, Tensor]:
         agent, taken = transitions.agent, transitions.taken
         acting = agent.acting_index
-        gamma = f"{float(agent.discounts[acting]):g}"
+        gamma = f"{agent.acting_discount:g}"
         mean, std = agent.popart.statistics()
         deviation = taken.normalised - taken.normalised.mean(0)
         return {

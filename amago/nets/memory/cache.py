@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from amago.nets.sequences import upload
 from amago.types import Array
 
 WORTH_A_SPAN = 2048
@@ -44,6 +45,8 @@ class KeyValueCache:
         self.keys = like.new_zeros(num_layers, num_lanes, num_heads, slots, head_dim)
         self.values = torch.zeros_like(self.keys)
         self.lengths = np.zeros(num_lanes, dtype=np.int64)
+        self.announced = False
+        """Whether room was already made for the step to come."""
         self.last_row: Tensor | None = None
         """The encoded row of the step before, for memories that look at it again."""
 
@@ -65,8 +68,10 @@ class KeyValueCache:
         if (slots == slots[0]).all():
             self.slot = int(slots[0])
         else:
-            self.slot = torch.from_numpy(slots).to(self.keys.device)
-        self.spans = [self._span(filled, *edges) for edges in cut_lanes(filled)]
+            self.slot = upload(torch.from_numpy(slots), self.keys.device)
+        # A GPU has room for slots that are read for nothing, not for more kernels.
+        together = [(0, len(filled))] if self.keys.device.type != "cpu" else cut_lanes(filled)
+        self.spans = [self._span(filled, *edges) for edges in together]
 
     def write(
         self, layer: int, key: Float[Tensor, "N H dim"], value: Float[Tensor, "N H dim"]
@@ -91,7 +96,7 @@ class KeyValueCache:
         slots, hidden = int(filled.max()), None
         if filled.min() < slots:
             unseen = np.arange(slots) >= filled[:, None]
-            hidden = torch.from_numpy(unseen)[:, None].to(self.keys.device)
+            hidden = upload(torch.from_numpy(unseen)[:, None], self.keys.device)
         return Span(slice(start, stop), slots, hidden)
 
     def _grow(self) -> None:

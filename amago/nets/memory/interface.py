@@ -47,6 +47,12 @@ class Memory(nn.Module):
         """The state of some lanes, by index: those that still act."""
         raise NotImplementedError
 
+    def announce(self, state: Any, reset: Array) -> None:
+        """Called before `step` with the lanes, [N] bool, that begin anew.
+
+        For memories that keep books on the CPU: `time` says the same, but may be on a GPU.
+        """
+
     def step(
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: Any
     ) -> tuple[Float[Tensor, "N D"], Any]:

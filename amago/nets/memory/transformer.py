@@ -7,6 +7,7 @@ weights; each of the three can be switched off by itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +18,9 @@ from amago.config import Config
 from amago.nets.layers import Dropout, SigmaLinear
 from amago.nets.memory.cache import KeyValueCache, Span
 from amago.nets.memory.interface import Memory
+from amago.nets.memory.packed import attend_packed
 from amago.nets.memory.position import LearnedPosition, rotary, rotate, sinusoid
+from amago.nets.precision import widened
 from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
 from amago.types import Array
@@ -57,6 +60,8 @@ class Attention(nn.Module):
 def causal_mix(sequences: Sequences) -> Mix:
     """Every row sees itself and the earlier rows of its sequence; nothing is padded."""
 
+    if sequences.device.type != "cpu":
+        return partial(attend_packed, sequences)
     runs = sequences.runs
     rows = [count * length for count, length in runs]
 
@@ -182,10 +187,16 @@ class TransformerMemory(Memory):
         state.keep(lanes)
         return state
 
+    def announce(self, state: KeyValueCache, reset: Array) -> None:
+        state.advance(reset)
+        state.announced = True
+
     def step(
         self, x: Float[Tensor, "N E"], time: Int[Tensor, " N"], state: KeyValueCache
     ) -> tuple[Float[Tensor, "N D"], KeyValueCache]:
-        state.advance(time.cpu().numpy() == 0)
+        if not state.announced:
+            state.advance(time.cpu().numpy() == 0)
+        state.announced = False
         previous = None
         if self.settings.previous_row:
             last = torch.zeros_like(x) if state.last_row is None else state.last_row
@@ -204,6 +215,7 @@ class TransformerMemory(Memory):
         if self.embed_previous is not None:
             x = x + self.embed_previous(previous)
         rotation = None
+        x = widened(x)  # mixed precision must round neither time nor the residual stream
         if self.learned is not None:
             x = x + self.learned(time)
         elif settings.position == "sinusoid":
