@@ -109,6 +109,27 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_once_there_is_room(
     assert differing(disk / "run", whole) == []
 
 
+@pytest.mark.parametrize("number", [errno.EDQUOT, errno.ENOSPC, errno.EIO])
+def test_a_system_that_refuses_to_write_is_one_sentence_and_the_run_goes_on_afterwards(
+    number: int, whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert in_another_process(_train, run, StopIn(3)) == 1
+
+    def refused() -> None:
+        def fsync(_: int) -> None:
+            raise OSError(number, os.strerror(number))
+
+        os.fsync = fsync
+        _command("resume", run)
+
+    err = _fails(capfd, refused)
+    words = {errno.EDQUOT: "quota is used up", errno.ENOSPC: "disk is full", errno.EIO: "an error"}
+    assert words[number] in err
+    assert in_another_process(_command, "resume", run) == 0
+    assert differing(run, whole) == []
+
+
 def test_a_folder_that_may_not_be_read_is_named(
     run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
