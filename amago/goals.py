@@ -33,6 +33,10 @@ Array = NDArray[Any]
 _REPEATED = re.compile(r"(.*\S)\s+x\s*(\d+)", re.IGNORECASE)
 
 
+class ImpossibleGoalError(ValueError):
+    """What is asked for is a goal of the domain, but cannot be achieved in this world."""
+
+
 @dataclass(frozen=True)
 class GoalSpec:
     """What can be asked for in a domain, and how many goals an instruction has at most.
@@ -103,13 +107,26 @@ class GoalSpec:
 
     def instruction(self, asked: str | ArrayLike) -> Array:
         """An instruction [n, size], 1 <= n <= max_goals, from text or from numbers."""
-        goals = self.read(asked) if isinstance(asked, str) else self.goals(asked)
+        try:
+            goals = self.read(asked) if isinstance(asked, str) else self.goals(asked)
+        except ValueError as error:
+            raise ValueError(f"{error}; {self.describe()}") from error
         if not 1 <= len(goals) <= self.max_goals:
             raise ValueError(
                 f"expected an instruction of 1 to {self.max_goals} goals, got {len(goals)}: "
                 f"{asked!r}"
             )
         return goals
+
+    def describe(self) -> str:
+        """What can be asked for, for the end of an error."""
+        if self.kind == "token":
+            words = ", ".join(word for word in self.vocabulary if word)
+            made_of = f"of up to {self.size} words among {words}"
+        else:
+            low, high = (self.write_goal(np.asarray(bound)) for bound in self._bounds())
+            made_of = f"of {self.size} numbers from {low} to {high}"
+        return f"an instruction is 1 to {self.max_goals} goals {made_of}, separated by commas"
 
     def read(self, text: str) -> Array:
         """Goals [n, size] from text as `write` makes it: "(3, 7), (1, 2) x2", "eat cow"."""
@@ -168,8 +185,8 @@ class GoalSpec:
         if token is None:
             close = difflib.get_close_matches(word.casefold(), tokens, n=3)
             meant = ", ".join(self.vocabulary[tokens[name]] for name in close)
-            hint = f"did you mean {meant}?" if close else "see the domain's vocabulary"
-            raise ValueError(f"no goal has the word {word!r}; {hint}")
+            hint = f"; did you mean {meant}?" if close else ""
+            raise ValueError(f"no goal has the word {word!r}{hint}")
         return token
 
 

@@ -26,6 +26,7 @@ from amago.cli.report import ReportOptions, report
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
+from amago.cli.tune import TuneOptions, tune
 from amago.cli.verify import VerifyOptions, verify
 from amago.cli.watch import WatchOptions, watch
 from amago.cli.zoo import ZooOptions, zoo
@@ -48,6 +49,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
+    "tune": (tune, TuneOptions),
     "suite": (suite, SuiteOptions),
     "board": (board, BoardOptions),
     "bench": (bench, BenchOptions),

@@ -25,6 +25,8 @@ class SweepOptions:
     """Seeds of every preset."""
     set: tuple[str, ...] = ()
     """Settings changed in all runs, as key=value."""
+    grid: tuple[str, ...] = ()
+    """Values to compare, as key=value,value; several --grid multiply."""
     ablate: tuple[str, ...] = ()
     """Ablations of the paper in all runs; `amago presets --ablations` lists them."""
     jobs: int = 2
@@ -38,16 +40,25 @@ class SweepOptions:
 
 
 def sweep(arguments: Sequence[str]) -> int:
-    options = parse(SweepOptions, gathered("--set", arguments), "amago sweep")
+    given = gathered("--grid", gathered("--set", arguments))
+    options = parse(SweepOptions, given, "amago sweep")
     from amago.report.claims.export import export
     from amago.report.sweeps import summarise_sweep
+    from amago.sweep.grid import combinations
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 
-    changes = with_ablations(options.set, options.ablate)
+    shared = with_ablations(options.set, options.ablate)
+    arms = [[*shared, *chosen] for chosen in combinations(options.grid)]
     for name in options.presets:  # a bad setting should fail here, not once per run
-        train_options(name, flags(parse_overrides(changes)))
-    jobs = plan(options.presets, options.seeds, changes, options.root)
+        for changes in arms:
+            train_options(name, flags(parse_overrides(changes)))
+    jobs = [
+        job
+        for seed in options.seeds or [None]
+        for changes in arms
+        for job in plan(options.presets, [] if seed is None else [seed], changes, options.root)
+    ]
     record_command(options.root, ["amago", "sweep", *arguments])
     outcome = run_jobs(jobs, options.jobs, options.root, command=_command(options.address))
     if outcome.exit_code == 0 or outcome.done:

@@ -75,6 +75,12 @@ class InProcessVector(LaneVector):
                 )
 
     @property
+    def redrawn(self) -> int:
+        """Worlds so far in which the instruction that was asked for is impossible."""
+        found = (env for env in self._envs if env.has_wrapper_attr("redrawn"))
+        return sum(int(env.get_wrapper_attr("redrawn")) for env in found)
+
+    @property
     def curriculum(self) -> Curriculum:
         """The most advanced lane's, where the environment has an attribute of that name."""
         levels = [getattr(env.unwrapped, _CURRICULUM, None) for env in self._envs]

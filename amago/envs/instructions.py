@@ -8,11 +8,15 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 
-from amago.goals import GoalSpec, advance, pad
+from amago.goals import GoalSpec, ImpossibleGoalError, advance, pad
 from amago.types import Array
 
 ACHIEVED, INSTRUCTION, PROGRESS = "achieved", "instruction", "progress"
 """Entries of an info dictionary: goals of this step; what is asked; how much of it is done."""
+
+
+MOST_WORLDS = 200
+"""Worlds that are drawn for one that allows what is asked."""
 
 
 class FollowInstructions(gym.Wrapper[Any, Any, Any, Any]):
@@ -78,12 +82,32 @@ class Ask(gym.Wrapper[Any, Any, Any, Any]):
                 "has no goals; docs/instructions.md shows how to give it some"
             )
         super().__init__(env)
-        self._asked = spec.instruction(instruction)
+        self._asked, self._text = spec.instruction(instruction), instruction
+        self.redrawn = 0
+        """Worlds so far in which it was impossible."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        return self.env.reset(seed=seed, options={INSTRUCTION: self._asked, **(options or {})})
+        """A world in which the instruction is possible: that of the seed, or the first of those
+        that the seed leads to."""
+        options = {INSTRUCTION: self._asked, **(options or {})}
+        for attempt in range(MOST_WORLDS):
+            try:
+                return self.env.reset(seed=_world_seed(seed, attempt), options=options)
+            except ImpossibleGoalError as error:
+                self.redrawn += 1
+                last = error
+        raise ValueError(
+            f"{self._text!r} is impossible in all of {MOST_WORLDS} worlds; in the last one: {last}"
+        )
+
+
+def _world_seed(seed: int | None, attempt: int) -> int | None:
+    """The seed of a world in place of one that did not allow what was asked."""
+    if seed is None or attempt == 0:
+        return seed
+    return int(np.random.default_rng((seed, attempt)).integers(2**32))
 
 
 def with_instructions(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:

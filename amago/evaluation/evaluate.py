@@ -52,6 +52,7 @@ def evaluate(
     """
     curriculum = lanes.curriculum
     records = play(policy, lanes, episodes)
+    redrawn = getattr(lanes, "redrawn", 0)
     others = {}
     for name, player in (controls or {}).items():
         lanes.curriculum = curriculum  # all players meet the same worlds
@@ -59,6 +60,8 @@ def evaluate(
     if env is not None and (oracle := oracle_records(env, records)) is not None:
         others["oracle"] = oracle
     result = {"env": lanes.spec.name, **summarise(records)}
+    if redrawn:  # worlds in which what was asked for is impossible
+        result["redrawn"] = redrawn
     scores = {name: summarise(played) for name, played in others.items()}
     for name in controls or {}:
         result[f"{name}_return_mean"] = scores[name]["return_mean"]

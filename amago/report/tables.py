@@ -10,7 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from amago.report.runs import Row, RunRecord, label
+from amago.presets.arms import arm_names
+from amago.report.runs import Row, RunRecord
 from amago.report.statistics import (
     bootstrap_interval,
     final_window_mean,
@@ -103,11 +104,12 @@ def sweep_table(groups: Mapping[str, Sequence[RunRecord]]) -> Table:
     if with_success:
         table.add_column("success", justify="right", no_wrap=True)
     table.add_column("min", justify="right")
+    names = arm_names(groups)
     for row in rows:
         count, complete = len(row["seeds"]), row["complete"]
         per_seed = " ".join(number(value) for value in row["final_window_per_seed"])
         cells = [
-            label(row["group"]).replace(", ", "\n"),
+            names[row["group"]].replace(", ", "\n"),
             f"{count}" if complete == count else f"{complete} of {count}",
             f"{number(row['final_window_mean'])}\n{per_seed}",
             number(row["maximum"]),

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from amago.sweep.jobs import Job
 
-State = Literal["queued", "running", "done", "failed"]
+State = Literal["queued", "running", "done", "failed", "pruned"]
 _TAIL_BYTES = 1 << 16
 
 
@@ -33,6 +33,8 @@ class Progress:
     epochs: int | None = None
     last_return: float | None = None
     note: str = ""
+    pruned: bool = False
+    """Whether the run was asked to end before its time."""
     metrics_size: int = field(default=-1, repr=False)
 
     def start(self) -> None:
@@ -107,7 +109,9 @@ def seconds_left(jobs: Sequence[Progress], num_parallel: int, now: float) -> flo
 def _counts(jobs: Sequence[Progress]) -> Mapping[State, int]:
     """How many jobs are in each state."""
     states: tuple[State, ...] = ("queued", "running", "done", "failed")
-    return {state: sum(item.state == state for item in jobs) for state in states}
+    counts = {state: sum(item.state == state for item in jobs) for state in states}
+    ended = sum(item.state == "pruned" for item in jobs)
+    return {**counts, "pruned": ended} if ended else counts
 
 
 def headline(jobs: Sequence[Progress], num_parallel: int, now: float) -> str:

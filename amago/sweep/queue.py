@@ -74,6 +74,18 @@ class Queue:
             if item.state == "queued" and len(self.children) < self.num_parallel:
                 self._start(item)
 
+    def add(self, job: Job) -> None:
+        """One more job, behind the others."""
+        if next_step(job) == "skip":
+            self.skipped.append(job)
+        else:
+            self.progress.append(Progress(job))
+
+    def prune(self, item: Progress) -> None:
+        """End a run that is not worth finishing."""
+        item.pruned = True
+        self.children[item.job.run_dir].terminate()
+
     def stop(self, grace_seconds: float, received: Sequence[int]) -> None:
         """End the children: ask, wait, and kill those that stay, at once on a second signal."""
         for child in self.children.values():
@@ -127,6 +139,10 @@ class Queue:
     def _end(self, item: Progress, code: int) -> None:
         del self.children[item.job.run_dir]
         complete = code == 0 and next_step(item.job) == "skip"
+        if item.pruned and not complete:
+            item.state = "pruned"
+            self._say(f"pruned: {item.job.name} at epoch {item.epoch}")
+            return
         item.state = "done" if complete else "failed"
         item.note = "" if complete else f"exit code {code}" if code else "no result.json"
         self._say(f"{item.state}: {item.job.name} {item.note}".rstrip())

@@ -37,8 +37,13 @@ def run_jobs(
     console: Console | None = None,
     poll_seconds: float = 0.5,
     grace_seconds: float = 30.0,
+    feed: Callable[[Queue], bool] | None = None,
 ) -> Outcome:
-    """Run all jobs that have no result yet, so many at a time, and report what failed."""
+    """Run all jobs that have no result yet, so many at a time, and report what failed.
+
+    `feed` may add jobs and prune others between any two looks at the queue, and says whether
+    more may come.
+    """
     if num_parallel < 1:
         raise ValueError(f"--jobs must be at least 1, got {num_parallel}; 2 suits a small machine")
     console = console or Console()
@@ -46,9 +51,11 @@ def run_jobs(
         queue = Queue(jobs, num_parallel, command, console, handle)
         try:
             with _view(queue) as refresh:
-                while queue.pending and not received:
+                more = feed is not None and feed(queue)
+                while (queue.pending or more) and not received:
                     queue.advance()
                     refresh()
+                    more = feed is not None and feed(queue)
                     if queue.pending and not received:
                         time.sleep(poll_seconds)
         finally:

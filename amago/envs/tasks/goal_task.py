@@ -10,7 +10,7 @@ import numpy as np
 
 from amago import ragged
 from amago.envs.tasks.base import BestPlay, Outcome, Task
-from amago.goals import GoalSpec, advance
+from amago.goals import GoalSpec, ImpossibleGoalError, advance
 from amago.ragged import Ragged
 from amago.types import Array
 
@@ -75,7 +75,7 @@ class GoalTask(Task):
         possible = self.achievable(lane)
         for goal in instruction:
             if not (possible == goal).all(axis=1).any():
-                raise ValueError(
+                raise ImpossibleGoalError(
                     f"expected goals that can be achieved in this world, got "
                     f"{self.goals.write(goal[None])}; {len(possible)} others can, such as "
                     f"{self.goals.write(possible[:3])}"

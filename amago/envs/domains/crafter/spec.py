@@ -27,6 +27,9 @@ class _CrafterGoals(GoalSpec):
                 )
         return given
 
+    def describe(self) -> str:
+        return f"an instruction is 1 to {self.max_goals} goals"
+
     def read_goal(self, text: str) -> list[float]:
         return list(goals.read_goal(text))
 

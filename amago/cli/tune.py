@@ -1,0 +1,63 @@
+"""`amago tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from amago.cli.parsing import gathered, parse
+from amago.cli.train import train_options
+from amago.envs.catalogue import find_preset
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """Search settings of a preset with Optuna in a resumable queue; bad runs end early."""
+
+    preset: tyro.conf.Positional[str]
+    """The preset to tune."""
+    over: tuple[str, ...] = ()
+    """What to search: key=low..high, key=low..high:log, or key=a,b,c."""
+    trials: int = 20
+    """Runs in all, those of earlier sessions included."""
+    set: tuple[str, ...] = ()
+    """Settings changed in all runs, as key=value."""
+    seed: int = 0
+    """Seed of all runs and of the search."""
+    jobs: int = 2
+    """Runs at a time, each on one thread."""
+    no_pruning: bool = False
+    """Let every run finish; otherwise runs below the median of earlier ones end early."""
+    root: Path = Path("runs/tune")
+    """Folder of the search; the same command goes on with what is there."""
+
+
+def tune(arguments: Sequence[str]) -> int:
+    given = gathered("--over", gathered("--set", arguments))
+    options = parse(TuneOptions, given, "amago tune")
+    if options.trials < 1:
+        raise ValueError(f"--trials must be at least 1, got {options.trials}")
+    find_preset(options.preset)
+    from rich.console import Console
+
+    from amago.report.tuning import tuning_report
+    from amago.sweep.jobs import flags, parse_overrides
+    from amago.sweep.space import parse_space
+    from amago.sweep.sweep import record_command, run_jobs
+    from amago.sweep.tune import Tuner, open_study
+
+    space = parse_space(options.over)
+    for end in range(2):  # a bad setting should fail here, not once per run
+        changes = [*options.set, *(f"{each.key}={each.ends()[end]}" for each in space)]
+        config = train_options(options.preset, flags(parse_overrides(changes))).config
+    study = open_study(options.root, options.seed, config.run.epochs, not options.no_pruning)
+    tuner = Tuner(
+        study, options.preset, options.seed, options.set, space, options.trials, options.root
+    )
+    record_command(options.root, ["amago", "tune", *arguments])
+    outcome = run_jobs(tuner.take_up(), options.jobs, options.root, feed=tuner.feed)
+    tuning_report(options.root, options.preset, study, options.set, Console())
+    return int(outcome.exit_code)

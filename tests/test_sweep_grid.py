@@ -1,0 +1,85 @@
+"""Grids, and names that show only what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_report_helpers import write_run
+from test_run_helpers import command
+
+from amago.presets.arms import arm_names
+from amago.report.runs import find_runs
+from amago.report.tables import sweep_table
+from amago.sweep.grid import combinations
+
+
+def test_several_grids_multiply() -> None:
+    found = combinations(["optim.learning-rate=1e-4,3e-4", "memory=gru,transformer"])
+    assert found == [
+        ["optim.learning_rate=1e-4", "memory=gru"],
+        ["optim.learning_rate=1e-4", "memory=transformer"],
+        ["optim.learning_rate=3e-4", "memory=gru"],
+        ["optim.learning_rate=3e-4", "memory=transformer"],
+    ]
+    assert combinations([]) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        (["memory"], "--grid expects key=value,value"),
+        (["memory=gru,"], "--grid expects key=value,value"),
+        (["memory=gru", "memory=transformer"], "--grid got memory twice"),
+    ],
+)
+def test_a_wrong_grid_is_refused(grid: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        combinations(grid)
+
+
+def test_names_show_only_what_differs() -> None:
+    same = "__run.epochs=3"
+    groups = [f"wind__optim.learning_rate={rate}{same}" for rate in ("1e-4", "3e-4")]
+    assert list(arm_names(groups).values()) == ["learning_rate=1e-4", "learning_rate=3e-4"]
+    assert arm_names(["wind__memory=gru"]) == {"wind__memory=gru": "wind, memory=gru"}
+    plain = arm_names(["wind", "wind__memory=gru"])
+    assert plain == {"wind": "wind", "wind__memory=gru": "memory=gru"}
+    two = arm_names(["wind__a.rate=1", "t-maze__b.rate=1"])
+    assert list(two.values()) == ["wind, a.rate=1", "t-maze, b.rate=1"]
+
+
+def test_a_sweep_over_a_grid_makes_every_run_and_a_table_of_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from amago.sweep.queue import Outcome
+
+    planned = []
+
+    def run_here(jobs, num_parallel, root, **_):
+        planned.extend(jobs)
+        for job in jobs:
+            write_run(job.run_dir, preset=job.preset, seed=job.seed)
+        return Outcome([], list(jobs), [])
+
+    monkeypatch.setattr("amago.sweep.sweep.run_jobs", run_here)
+    monkeypatch.setattr("amago.report.sweeps.plot_sweep", lambda *_: None)
+    root = tmp_path / "sweep"
+    code, _out, _ = command(
+        capsys, "sweep", "wind", "--seeds", 0, 1, "--set", "run.epochs=3", "--root", root,
+        "--grid", "optim.learning_rate=1e-4,3e-4", "--grid", "memory=gru,transformer",
+    )  # fmt: skip
+    assert code == 0 and len(planned) == 8 and [job.seed for job in planned[:4]] == [0] * 4
+    assert planned[0].overrides == {
+        "run.epochs": "3", "optim.learning_rate": "1e-4", "memory": "gru",
+    }  # fmt: skip
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(sweep_table(find_runs(root)))
+    text = console.export_text()
+    assert "learning_rate=1e-4" in text and "run.epochs" not in text and "optim." not in text
+    assert max(map(len, text.splitlines())) <= 80 and "…" not in text
+    code, _, err = command(
+        capsys, "sweep", "wind", "--grid", "optim.learning_rat=1", "--root", root
+    )
+    assert code == 2 and "learning-rat" in err
