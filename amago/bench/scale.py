@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import itertools
+import os
 import pickle
 import tempfile
 import time
@@ -69,6 +70,8 @@ class SleepingEnv(gym.Env[Any, Any]):
 def _collecting(bench: Bench, collectors: Sequence[int]) -> list[Result]:
     """Steps per second of more and more collectors, beside as many times one collector's."""
     most = max(collectors)
+    # What collectors use is theirs; only before they begin is a busy machine that of others.
+    disturbed = os.getloadavg()[0] > (os.cpu_count() or 1)
     bench.say(f"scale: starting {most} collectors")
     results: list[Result] = []
     with _fleet(most) as (dispatch, agent):
@@ -91,6 +94,7 @@ def _collecting(bench: Bench, collectors: Sequence[int]) -> list[Result]:
                     "linear",
                     linear,
                     spread=float(np.ptp(rates)),
+                    disturbed=disturbed,
                     target=Target("ratio", "≥", LINEAR),
                 )
             )
