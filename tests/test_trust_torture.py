@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from torture.campaign import MARKS, Outcome, campaign, tables, write
-from torture.faults import ATTACKS, Faults
+from torture.faults import ATTACKS
 from torture.kills import Tally
 from torture.runs import KINDS
+from torture.target import Faults
 
 from amago.nets.settings import MEMORIES
 

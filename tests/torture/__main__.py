@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from torture.campaign import campaign, tables, write
+from torture.campaign import Outcome, campaign, tables, write
 from torture.runs import KINDS
 from torture.sweeps import KIND as SWEEP
 
@@ -25,14 +26,19 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
     options = parser.parse_args()
     start, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="amago-torture-"))
-    outcome = campaign(
-        options.kinds, options.kills, options.faults, options.seed, folder,
-        lambda text: print(text, flush=True),
-    )  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    outcome, stopped = Outcome(), ""
+    try:
+        campaign(
+            options.kinds, options.kills, options.faults, options.seed, folder,
+            lambda text: print(text, flush=True), outcome=outcome,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        stopped = "stopped early, "
     minutes = (time.monotonic() - start) / 60
     text = (
         f"`KILLS={options.kills}`, seed {options.seed}, {time.strftime('%Y-%m-%d')}, "
-        f"{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n{tables(outcome)}"
+        f"{stopped}{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n{tables(outcome)}"
     )
     print(text)
     for failure in outcome.failures:

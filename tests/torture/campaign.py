@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torture.children import adopt_orphans
-from torture.faults import ATTACKS, Faults, Target, attack
+from torture.faults import ATTACKS, attack
 from torture.kills import Rhythm, Tally, kill_runs, undisturbed
 from torture.sweeps import KIND as SWEEP
 from torture.sweeps import kill_sweeps
 from torture.sweeps import runs as sweep_runs
+from torture.target import Faults, Target
 
 _ATTACKED = ("GRU, continuous", "relabeling", "pixels")
 """Kinds of runs that suffer the attacks other than kills, in turn."""
@@ -34,10 +35,14 @@ class Outcome:
 def campaign(
     kinds: Sequence[str], kills: int, faults: int, seed: int, folder: Path,
     say: Callable[[str], None], attacks: Sequence[str] = tuple(ATTACKS),
+    outcome: Outcome | None = None,
 ) -> Outcome:  # fmt: skip
-    """So many kills, shared out among the kinds, and so many times each of the attacks."""
+    """So many kills, shared out among the kinds, and so many times each of the attacks.
+
+    What came of them is added to `outcome` as it goes on.
+    """
     adopt_orphans()
-    outcome, made = Outcome(), dict[str, tuple[Path, Rhythm]]()
+    outcome, made = outcome or Outcome(), dict[str, tuple[Path, Rhythm]]()
 
     def whole(kind: str) -> tuple[Path, Rhythm]:
         if kind not in made:
@@ -49,10 +54,12 @@ def campaign(
         start, rng, tally = time.monotonic(), random.Random(f"{seed} {kind}"), Tally()
         if kind == SWEEP:
             wholes = {each: whole(each)[0] for each in sweep_runs()}
+            outcome.kills[kind] = tally
             kill_sweeps(folder, wholes, share, rng, tally)
         else:
-            kill_runs(kind, folder, *whole(kind), share, rng, tally)
-        outcome.kills[kind] = tally
+            path, rhythm = whole(kind)
+            outcome.kills[kind] = tally
+            kill_runs(kind, folder, path, rhythm, share, rng, tally)
         say(f"{kind}, {time.monotonic() - start:.0f} s: {tally}")
     attacked = [kind for kind in _ATTACKED if kind in kinds]
     for name in attacks if attacked else ():

@@ -135,6 +135,9 @@ class Child:
         self.started = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
+            # Shells let background jobs ignore SIGINT; the campaign has a handler of its own.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _redirect(log)
             try:
                 work(*arguments)
