@@ -67,7 +67,14 @@ def _unfinished(run: Path, _: Path) -> list[list[str | Path]]:
     return [["resume", run]]
 
 
+def _an_example() -> str:
+    return min(path.stem for path in (_SOURCE.parent / "examples").glob("*.py"))
+
+
 ADVICE: dict[str, Lines] = {
+    "amago board": lambda r, f: [["board", "--list"]],
+    "amago examples": lambda r, f: [["examples"]],
+    "amago examples NAME": lambda r, f: [["examples", _an_example()]],
     "amago check-env": lambda r, f: [["check-env", "CartPole-v1", "--steps", "20"]],
     "amago check-env {}": lambda r, f: [["check-env", "CartPole-v1", "--steps", "20"]],
     "amago import": _npz,
