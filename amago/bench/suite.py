@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
-from amago.bench import learner, memory, relabeling, replay, rollout, scale, start
+from amago.bench import learner, matmul, memory, relabeling, replay, rollout, scale, start
 from amago.bench.conditions import Bench
 from amago.bench.results import Result
+from amago.bench.table import describe
+
+_SIDE, _PRODUCTS = 1024, 5
 
 CASES: dict[str, Callable[[Bench], list[Result]]] = {
     "rollout": rollout.run,
@@ -21,4 +25,21 @@ CASES: dict[str, Callable[[Bench], list[Result]]] = {
 def run(case: str, bench: Bench) -> list[Result]:
     """One case, or all."""
     names = list(CASES) if case == "all" else [case]
-    return [result for name in names for result in CASES[name](bench)]
+    bench.say(f"this machine: {_machine_speed():.3g} GFLOP/s, products of float32 matrices")
+    results: list[Result] = []
+    for name in names:
+        measured = CASES[name](bench)
+        for result in measured:
+            bench.say(f"{result.case}, {result.setting}: {describe(result)}")
+        results += measured
+    return results
+
+
+def _machine_speed() -> float:
+    """A first number within seconds; cases measure it again beside their own."""
+    multiply = matmul.multiplication(_SIDE)
+    multiply()
+    start = time.perf_counter()
+    for _ in range(_PRODUCTS):
+        multiply()
+    return _PRODUCTS * matmul.flops(_SIDE) / (time.perf_counter() - start) / 1e9

@@ -24,7 +24,7 @@ def result_table(results: Sequence[Result], changes: Sequence[str] | None = None
         cells = [
             result.case,
             result.setting,
-            _value(result),
+            describe(result),
             result.yardstick or "–",
             "–" if result.ratio is None else _number(result.ratio),
             "–" if result.target is None else str(result.target),
@@ -36,7 +36,8 @@ def result_table(results: Sequence[Result], changes: Sequence[str] | None = None
     return table
 
 
-def _value(result: Result) -> str:
+def describe(result: Result) -> str:
+    """The number of a result, with its spread, unit and note."""
     if result.value is None:
         return result.note
     spread = "" if result.spread is None else f" ± {_number(result.spread / 2)}"

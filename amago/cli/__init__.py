@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from amago.checks import printable
 from amago.cli.bench import BenchOptions, bench
@@ -32,6 +34,8 @@ from amago.cli.watch import WatchOptions, watch
 from amago.cli.zoo import ZooOptions, zoo
 from amago.envs.catalogue import PRESETS
 
+WIDTH = 80
+"""Columns of the narrowest terminal that everything fits in."""
 VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "train": (train, TrainOptions),
     "resume": (resume, ResumeOptions),
@@ -132,11 +136,18 @@ def _add_working_folder() -> None:
 
 def _help() -> str:
     lines = ["usage: amago VERB [options]", "", "verbs:"]
-    lines += [f"  {name:<9} {cls.__doc__}" for name, (_, cls) in VERBS.items()]
+    for name, (_, cls) in VERBS.items():
+        lines += textwrap.wrap(f"{name:<9} {cls.__doc__}", WIDTH, **_under(2, 12))
     lines += ["", "`amago VERB --help` lists the options of a verb; `amago train PRESET --help`"]
     lines += ["shows every setting with the preset's value, --debug where an error came from."]
-    lines += ["Presets: " + ", ".join(PRESETS)]
+    presets = "Presets: " + ", ".join(PRESETS)
+    lines += textwrap.wrap(presets, WIDTH, break_on_hyphens=False, **_under(0, 2))
     return "\n".join(lines)
+
+
+def _under(first: int, others: int) -> dict[str, Any]:
+    """Blanks before the first line and before the others."""
+    return {"initial_indent": " " * first, "subsequent_indent": " " * others}
 
 
 def _fail(message: str) -> None:

@@ -14,7 +14,7 @@ from amago.cli.parsing import parse
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """Say what goes wrong in a run's training and which flag to look at; exit code 1 if any."""
+    """Say what goes wrong in training, with the flag to look at; exit code 1 if any."""
 
     run: tyro.conf.Positional[Path]
     """The run folder; the run may still go on."""

@@ -13,7 +13,7 @@ from amago.cli.parsing import parse
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """Open a page in the browser where trained agents play and can be experimented with."""
+    """Open a page in the browser where trained agents play and can be tried out."""
 
     agents: tyro.conf.Positional[tuple[str, ...]] = ()
     """Runs and packed agents to offer besides those of the zoo; the first one is shown first."""

@@ -13,7 +13,7 @@ from amago.cli.parsing import parse
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Write report.html of a run: curves, a film, attention, adaptation, changed settings."""
+    """Write report.html of a run: curves, a film, attention, adaptation, settings."""
 
     run: tyro.conf.Positional[Path]
     """The run folder."""

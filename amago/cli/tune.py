@@ -15,7 +15,7 @@ from amago.envs.catalogue import find_preset
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """Search settings of a preset with Optuna in a resumable queue; bad runs end early."""
+    """Search settings with Optuna in a resumable queue; bad runs end early."""
 
     preset: tyro.conf.Positional[str]
     """The preset to tune."""
