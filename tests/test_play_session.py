@@ -18,6 +18,7 @@ from amago.play import world
 from amago.play.frames import FrameStore
 from amago.play.session import MAX_EXPERIMENTS, Row, Session
 from amago.play.shelf import Loaded, Shelf
+from amago.play.visitor import Visitor
 from amago.play.world import World
 from amago.rollout.random_policy import RandomPolicy
 from amago.training.start import create
@@ -380,3 +381,16 @@ def test_random_play_and_oracle_follow_a_change_and_going_back_undoes_it(room: L
     assert session.best is not None and session.best != best
     session.back()  # before the change, too
     assert session.best == best and session.random == random
+
+
+def test_a_visitor_is_told_what_others_earn_in_the_changed_world(shelf: Shelf) -> None:
+    visitor = Visitor(shelf)
+    begin = {"type": "begin", "agent": "room", "seed": 5, "player": "agent", "instruction": "",
+             "dark": False}  # fmt: skip
+    began = visitor.handle(begin)
+    assert "others" not in visitor.handle({"type": "step"})
+    changed = visitor.handle({"type": "change"})["others"]
+    assert changed["oracle"] != began["oracle"] and changed["oracle"] == sorted(changed["oracle"])
+    back = visitor.handle({"type": "back"})["others"]
+    assert back == {"oracle": began["oracle"], "random": began["random"]}
+    visitor.close()
