@@ -256,7 +256,7 @@ def test_sweep_takes_every_set_flag_not_only_the_last(
 ) -> None:
     planned: list[Any] = []
 
-    def stop(jobs: Any, *_: Any) -> None:
+    def stop(jobs: Any, *_: Any, **__: Any) -> None:
         planned.extend(jobs)
         raise ValueError("that is enough")
 
