@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,11 +14,13 @@ from amago.agent.agent import Parts
 from amago.agent.policy import AgentPolicy
 from amago.agent.terms import Term
 from amago.arguments import new_run_dir, resolve, run_name
+from amago.check.before import check_before_training, is_foreign
 from amago.check.check_env import Check, check
-from amago.config import Config, from_dict
+from amago.config import Config, from_dict, override
 from amago.envs.in_process import Env, InProcessVector
-from amago.envs.registry import MakeEnv, make_vector, single_env
+from amago.envs.registry import MakeEnv, make_vector, named_env, single_env
 from amago.envs.settings import EnvSettings
+from amago.envs.vector_maker import VectorMaker, as_maker
 from amago.evaluation.evaluate import evaluate as evaluate_policy
 from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.play import PlaySettings, check_fits, make_policy
@@ -32,7 +35,7 @@ from amago.scale.learn import follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.training import loop
 from amago.training.evaluation import final_test, final_test_settings
-from amago.training.header import check_custom, read_header
+from amago.training.header import check_custom, read_config, read_header
 from amago.training.hooks import Hooks, OnEpoch, StopWhen
 from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, TrainingRun
@@ -42,6 +45,8 @@ from amago.training.trust import check_env as check_trusted
 from amago.training.view import Silent, View, make_view
 from amago.types import EnvSpec, VectorEnv
 
+AnyEnv = MakeEnv | str | gym.vector.VectorEnv[Any, Any, Any]
+"""An id, a class or function that makes an environment, or a vector environment."""
 MakeEncoder = Callable[[EnvSpec], TimestepEncoder]
 MakeMemory = Callable[..., Memory]
 Exist = Literal["error", "resume", "overwrite"]
@@ -53,7 +58,7 @@ def train(
     seed: int = 0,
     run_dir: str | Path | None = None,
     *,
-    env: MakeEnv | str | None = None,
+    env: AnyEnv | None = None,
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | str | None = None,
     terms: Sequence[Term] = (),
@@ -65,15 +70,18 @@ def train(
     progress: bool = True,
     view: View | None = None,
     exist: Exist = "error",
+    check: bool = True,
     **settings: Any,
 ) -> Run:
     """Train an agent; everything about it is in the run folder, which the returned Run reads.
 
     `config` is the name of a preset or a Config. Settings are replaced by keyword, epochs=20, or
     by their dotted names, set={"optim.learning_rate": 1e-4}. `env` is an id, a class or a function
-    that makes an environment; `terms` are added to the built-in loss terms. `exist` says what to do
-    with a `run_dir` that already has a run: refuse it, continue it with these settings, or replace
-    it. Under torchrun only the first rank's Run is that of the folder.
+    that makes an environment, or a Gymnasium vector environment; one that is not amago's own is
+    first checked for at most ten seconds, unless `check` is off. `terms` are added to the built-in
+    loss terms. `exist` says what to do with a `run_dir` that already has a run: refuse it, continue
+    it with these settings, or replace it. Under torchrun only the first rank's Run is that of the
+    folder.
 
     `on_epoch` and `on_evaluation` are called with an `Epoch` after every epoch and after every
     evaluation. The run ends early, with its final test, once `stop_when` says True. `progress`
@@ -88,8 +96,14 @@ def train(
     if isinstance(memory, str):
         settings, memory = {"memory": memory, **settings}, None
     config = resolve(config, set, settings)
-    custom = _custom(env, encoder, memory, terms)
-    folder = Path(run_dir or new_run_dir(run_name(config, preset, env), seed))
+    make_env: MakeEnv | None = as_maker(env)
+    if isinstance(make_env, VectorMaker):
+        lanes = {"env.num_lanes": make_env.num_lanes, "env.eval_lanes": make_env.num_lanes}
+        config = override(config, lanes)
+    elif check and (make_env is not None or is_foreign(config.env)):
+        check_before_training(partial(single_env, config.env, make_env), seed)
+    custom = _custom(make_env, encoder, memory, terms)
+    folder = Path(run_dir or new_run_dir(run_name(config, preset, make_env), seed))
     if is_follower():
         follow_to_the_end()
         return Run(folder)
@@ -100,13 +114,13 @@ def train(
             overwrite = exist == "overwrite"
             run = create(folder, config, seed, preset=preset, custom=custom, overwrite=overwrite)
         _finish(run, view, hooks, progress)
-    return Run(folder, env=env, encoder=encoder, memory=memory, terms=terms)
+    return Run(folder, env=make_env, encoder=encoder, memory=memory, terms=terms)
 
 
 def resume(
     run_dir: str | Path,
     *,
-    env: MakeEnv | None = None,
+    env: AnyEnv | None = None,
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
     terms: Sequence[Term] = (),
@@ -131,6 +145,7 @@ def resume(
         follow_to_the_end()
         return Run(run_dir)
     hooks = Hooks(on_epoch, on_evaluation, stop_when)
+    env = named_again(env, read_config(Path(run_dir)))
     custom = _custom(env, encoder, memory, terms)
     with stoppable():
         run = restore(
@@ -146,7 +161,7 @@ def load(
     which: str = "latest",
     greedy: bool | None = None,
     seed: int = 0,
-    env: MakeEnv | None = None,
+    env: AnyEnv | None = None,
     encoder: MakeEncoder | None = None,
     memory: MakeMemory | None = None,
     terms: Sequence[Term] = (),
@@ -155,10 +170,11 @@ def load(
     """The trained policy of a run, of a packed agent's file or of "zoo:NAME"; `which` of a run's
     checkpoints: latest, best or an epoch. `trust` vouches for the module of its environment."""
     source = find_source(run_dir, which)
+    env = named_again(env, source.config)
     custom = _custom(env, encoder, memory, terms)
     check_custom(source.name, source.header, custom.names())
     config = source.config
-    check_trusted(source.name, config, trust=trust or env is not None)
+    check_trusted(source.name, config, trust=trust, named=env is not None)
     with contextlib.closing(single_env(config.env, env)) as example:
         spaces = example.observation_space, example.action_space
     lanes = max(1, len(config.env.ids))
@@ -171,7 +187,7 @@ def load(
 
 def evaluate(
     policy: Predictor,
-    env: str | EnvSettings | MakeEnv | Env | VectorEnv,
+    env: str | EnvSettings | AnyEnv | Env | VectorEnv,
     episodes: int = 100,
     *,
     seed: int = 0,
@@ -198,14 +214,15 @@ def evaluate(
     if isinstance(env, str | EnvSettings):
         env = EnvSettings(id=env) if isinstance(env, str) else env
         return evaluate_agent(agent, env, settings)
-    if not isinstance(env, gym.Env) and callable(env):
-        return evaluate_agent(agent, EnvSettings(), settings, make_env=env)
+    given: Any = as_maker(env)
+    if not isinstance(given, gym.Env) and callable(given):
+        return evaluate_agent(agent, EnvSettings(), settings, make_env=given)
     if instruction is not None:
         raise ValueError(
             f"instruction={instruction!r} needs lanes that evaluate makes itself; pass the id of "
             f"the environment or a function that makes one, not a {type(env).__name__}"
         )
-    lanes = InProcessVector(lambda: env, 1, seed) if isinstance(env, gym.Env) else env
+    lanes = InProcessVector(lambda: given, 1, seed) if isinstance(given, gym.Env) else given
     check_fits(agent.spec, lanes.spec)
     return evaluate_policy(make_policy(agent, settings), lanes, episodes)
 
@@ -235,6 +252,12 @@ class _KeptOpen(gym.Wrapper[Any, Any, Any, Any]):
     """A user's own environment, which is not ours to close."""
 
     def close(self) -> None: ...
+
+
+def named_again(env: AnyEnv | None, config: Config) -> MakeEnv | None:
+    """What makes the environment of a stored run, if the user gives it once more."""
+    made: MakeEnv | None = named_env(env, config.env) if isinstance(env, str) else as_maker(env)
+    return made
 
 
 def _custom(

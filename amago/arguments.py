@@ -14,6 +14,7 @@ from amago.config import Config, dotted, override
 from amago.envs.catalogue import DOMAINS, preset
 from amago.envs.in_process import name_of
 from amago.envs.registry import MakeEnv, single_env
+from amago.envs.vector_maker import OneLane
 
 
 def resolve(
@@ -57,7 +58,7 @@ def run_name(config: Config, preset_name: str, env: MakeEnv | None = None) -> st
         return env.__name__
     if env is not None:
         with contextlib.closing(single_env(config.env, env)) as made:
-            return name_of(made)
+            return made.name if isinstance(made, OneLane) else name_of(made)
     own = next((domain for domain in DOMAINS if preset_name in domain.presets), None)
     if own is not None and own.ids and config.env.id == preset(preset_name).env.id:
         return preset_name

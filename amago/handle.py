@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from amago.agent.terms import Term
-    from amago.api import MakeEncoder, MakeMemory
-    from amago.envs.registry import MakeEnv
+    from amago.api import AnyEnv, MakeEncoder, MakeMemory
     from amago.serving.predictor import Predictor
 
 
@@ -34,7 +33,7 @@ class Run:
         self,
         run_dir: str | Path,
         *,
-        env: MakeEnv | None = None,
+        env: AnyEnv | None = None,
         encoder: MakeEncoder | None = None,
         memory: MakeMemory | None = None,
         terms: Sequence[Term] = (),
@@ -95,6 +94,7 @@ class Run:
         self, path: str | Path | None = None, *, seed: int = 0, greedy: bool | None = None
     ) -> Picture:
         """Play one rollout and write it as .mp4 or .gif; a notebook shows it."""
+        from amago import api
         from amago.evaluation.film import record_video
         from amago.evaluation.play import PlaySettings, make_policy
 
@@ -102,7 +102,8 @@ class Run:
         chosen = self.policy.policy.greedy if greedy is None else greedy
         settings = PlaySettings(episodes=1, world_seed=seed, action_seed=seed, greedy=chosen)
         player = make_policy(self.policy.policy.agent, settings)
-        record_video(player, self.config.env, settings, path, make_env=self._own["env"])
+        make_env = api.named_again(self._own["env"], self.config)
+        record_video(player, self.config.env, settings, path, make_env=make_env)
         return Picture(path)
 
     def resume(self, **arguments: Any) -> Run:

@@ -19,8 +19,10 @@ from amago.types import EnvSpec
 
 SLOW_SECONDS = 0.05
 """A step that takes longer than this on average is a problem."""
-_MOST_SECONDS = 60.0
+MOST_SECONDS = 60.0
 """Random play ends after so many seconds of steps, however few they were."""
+_REPEATED_STEPS = 600
+"""What it takes to see whether a seed means one world."""
 _EXTREME_REWARD = 1e6
 _FAILED = object()
 """In place of an observation where reset() gave none."""
@@ -63,16 +65,18 @@ class EnvReport:
             self.problems.append(Problem(what, remedy))
 
 
-def examine(make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0) -> EnvReport:
-    """Play at random for so many steps, then again from the same seed."""
+def examine(
+    make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0, seconds: float = MOST_SECONDS
+) -> EnvReport:
+    """Play at random for so many steps, at most so many seconds, then again from the same seed."""
     env = _made(make_env)
     report = EnvReport(name_of(env))
     try:
         _check_wrappers(env, report)
         if _read_spaces(env, report):
             try:
-                _play(env, report, num_steps, seed)
-                if report.playable:
+                _play(env, report, num_steps, seed, seconds)
+                if report.playable and report.step_seconds * _REPEATED_STEPS < seconds:
                     difference = unseeded(env, make_env, seed)
                     if difference is not None:
                         report.add(*difference)
@@ -135,7 +139,7 @@ def _read_spaces(env: Env, report: EnvReport) -> bool:
     return True
 
 
-def _play(env: Env, report: EnvReport, num_steps: int, seed: int) -> None:
+def _play(env: Env, report: EnvReport, num_steps: int, seed: int, seconds: float) -> None:
     assert report.spec is not None
     rng = np.random.default_rng(seed)
     rewards: list[float] = []
@@ -146,7 +150,7 @@ def _play(env: Env, report: EnvReport, num_steps: int, seed: int) -> None:
     for _ in range(num_steps):
         if obs is _FAILED:
             return
-        if spent > _MOST_SECONDS:
+        if spent > seconds:
             break
         _check_obs(env, obs, report)
         begin = time.perf_counter()

@@ -18,6 +18,7 @@ from amago.cli.check_env import CheckEnvOptions, check_env
 from amago.cli.doctor import DoctorOptions, doctor
 from amago.cli.evaluate import EvalOptions, evaluate
 from amago.cli.examples import ExamplesOptions, examples
+from amago.cli.export import ExportOptions, export
 from amago.cli.failures import explain
 from amago.cli.import_data import ImportOptions, import_data
 from amago.cli.pack import PackOptions, pack
@@ -45,6 +46,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "play": (play, PlayOptions),
     "zoo": (zoo, ZooOptions),
     "pack": (pack, PackOptions),
+    "export": (export, ExportOptions),
     "check-env": (check_env, CheckEnvOptions),
     "doctor": (doctor, DoctorOptions),
     "verify": (verify, VerifyOptions),

@@ -19,6 +19,7 @@ from amago.envs.settings import EnvSettings
 if TYPE_CHECKING:
     from amago.agent.agent import Agent
     from amago.agent.policy import AgentPolicy
+    from amago.envs.registry import MakeEnv
     from amago.evaluation.play import PlaySettings
 
 
@@ -46,6 +47,8 @@ class EvalOptions:
     """Settings of the environment changed for this evaluation: env.kwargs.split=test."""
     instruction: str | None = None
     """What to ask for in every world: "collect sapling, place plant x2, eat cow"."""
+    env: str | None = None
+    """The environment, named again: module:Class of a run that was made from Python."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
     table: Literal["crafter"] | None = None
@@ -82,11 +85,12 @@ def evaluate(arguments: Sequence[str]) -> int:
         FilmSettings(options.video_worlds)
     prepare_process(options.threads)
     greedy = options.greedy if options.greedy or options.sampled else None
-    loaded = api.load(options.run, which=options.which, greedy=greedy, trust=options.trust).policy
-    agent, env = (
-        loaded.agent,
-        _changed_env(find_source(options.run, options.which).config, options.set),
-    )
+    loaded = api.load(
+        options.run, which=options.which, greedy=greedy, env=options.env, trust=options.trust
+    ).policy
+    config = find_source(options.run, options.which).config
+    agent, env = loaded.agent, _changed_env(config, options.set)
+    make_env = api.named_again(options.env, config)
     settings = _play_settings(options, loaded.greedy)
     if loaded.greedy != agent.config.agent.greedy:
         meant = "--greedy" if agent.config.agent.greedy else "--sampled"
@@ -94,13 +98,13 @@ def evaluate(arguments: Sequence[str]) -> int:
     if options.table is not None:
         return _show_table(agent, env, settings, options)
     random = RandomPolicy(agent.spec, settings.action_seed)
-    result = evaluate_agent(agent, env, settings, controls={"random": random})
+    result = evaluate_agent(agent, env, settings, controls={"random": random}, make_env=make_env)
     result["greedy"] = settings.greedy
     if options.json:
         print(json.dumps(result))
     else:
         print_evaluation(result)
-    _show_one_rollout(agent, env, settings, options)
+    _show_one_rollout(agent, env, settings, options, make_env)
     return 0
 
 
@@ -118,7 +122,11 @@ def _play_settings(options: EvalOptions, greedy: bool) -> PlaySettings:
 
 
 def _show_one_rollout(
-    agent: Agent, env: EnvSettings, settings: PlaySettings, options: EvalOptions
+    agent: Agent,
+    env: EnvSettings,
+    settings: PlaySettings,
+    options: EvalOptions,
+    make_env: MakeEnv | None,
 ) -> None:
     from amago.evaluation.film import FilmSettings, record_video
     from amago.evaluation.play import make_policy
@@ -126,10 +134,11 @@ def _show_one_rollout(
     out = sys.stderr if options.json else sys.stdout
     if options.video is not None:
         film = FilmSettings(options.video_worlds, options.video_ends, options.video_fog)
-        record_video(make_policy(agent, settings), env, settings, options.video, film)
+        policy = make_policy(agent, settings)
+        record_video(policy, env, settings, options.video, film, make_env=make_env)
         print(f"video: {options.video}", file=out)
     if options.attention is not None:
-        _draw_attention(make_policy(agent, settings), env, settings, options.attention)
+        _draw_attention(make_policy(agent, settings), env, settings, options.attention, make_env)
         print(f"attention: {options.attention}", file=out)
 
 
@@ -156,12 +165,16 @@ def _show_table(
 
 
 def _draw_attention(
-    policy: AgentPolicy, env: EnvSettings, settings: PlaySettings, path: Path
+    policy: AgentPolicy,
+    env: EnvSettings,
+    settings: PlaySettings,
+    path: Path,
+    make_env: MakeEnv | None,
 ) -> None:
     from amago.evaluation.attention import diagnose_rollout, events
     from amago.report.attention import Attention, plot_attention
 
-    rollout, layers = diagnose_rollout(policy, env, settings)
+    rollout, layers = diagnose_rollout(policy, env, settings, make_env=make_env)
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = [layer.weights.cpu().numpy() for layer in layers]
     entropies = [layer.entropy.cpu().numpy() for layer in layers]

@@ -33,6 +33,9 @@ class TrainOptions:
     """Folder of the run; unset: a new one in runs/."""
     exist: Literal["error", "resume", "overwrite"] = "error"
     """What to do where --run-dir already has a run: refuse, continue it, or replace it."""
+    check: bool = True
+    """Check an environment that is not amago's own before training, for at most ten seconds;
+    --no-check leaves it out."""
     epochs: int | None = None
     """Short for --run.epochs."""
     threads: int | None = None
@@ -61,6 +64,8 @@ class ResumeOptions:
     set: tuple[str, ...] = ()
     """Other settings from here on, as key=value; config.json keeps the list of changes. Settings
     of --scale may be given as for `amago train`: --scale.collectors 4."""
+    env: str | None = None
+    """The environment, named again: module:Class of a run that was made from Python."""
     trust: bool = False
     """Import the module of the run's environment and log to its W&B project: the run is yours."""
 
@@ -69,6 +74,8 @@ def train(arguments: Sequence[str]) -> int:
     name = _DEFAULT_PRESET
     if arguments and not arguments[0].startswith("-"):
         name, *arguments = arguments
+    checks = "--no-check" not in arguments
+    arguments = [argument for argument in arguments if argument != "--no-check"]
     options = train_options(name, arguments)
     short = {"run.epochs": options.epochs, "run.threads": options.threads}
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
@@ -80,7 +87,15 @@ def train(arguments: Sequence[str]) -> int:
     view = make_view(config.run.epochs)
 
     def work() -> Run:
-        run = api.train(config, options.seed, folder, preset=name, view=view, exist=options.exist)
+        run = api.train(
+            config,
+            options.seed,
+            folder,
+            preset=name,
+            view=view,
+            exist=options.exist,
+            check=options.check and checks,
+        )
         if options.control:
             train_control(config, options.seed, folder, name)
         return run
@@ -128,6 +143,7 @@ def resume(arguments: Sequence[str]) -> int:
             epoch=options.from_,
             epochs=options.epochs,
             set=changes,
+            env=options.env,
             trust=options.trust,
         ),
     )

@@ -11,9 +11,10 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from amago.envs.goal_lanes import GoalLanes, lane_infos
-from amago.envs.in_process import checked_frame
+from amago.envs.in_process import checked_frame, horizon_of
 from amago.envs.lanes import SUCCESS_KEYS, LaneVector
 from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.envs.symbolic_grid import readable_space
 from amago.goals import GoalSpec
 from amago.types import Array, Step, Timestep
 
@@ -48,7 +49,7 @@ class GymVector(LaneVector):
             )
         super().__init__(
             name or (env.spec.id if env.spec is not None else type(env.unwrapped).__name__),
-            ObsConverter(env.single_observation_space),
+            ObsConverter(readable_space(env.single_observation_space)),
             ActionConverter(env.single_action_space),
             horizon or _horizon_of(env),
             num_lanes=env.num_envs,
@@ -213,5 +214,7 @@ def _mode_of(env: gym.vector.VectorEnv[Any, Any, Any]) -> AutoresetMode:
 def _horizon_of(env: gym.vector.VectorEnv[Any, Any, Any]) -> int | None:
     if env.spec is not None and env.spec.max_episode_steps:
         return int(env.spec.max_episode_steps)
+    if isinstance(env.unwrapped, SyncVectorEnv):
+        return horizon_of(env.unwrapped.envs[0])
     horizon = getattr(env.unwrapped, "horizon", None)
     return horizon if isinstance(horizon, int) else None

@@ -9,12 +9,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.foreign import what_it_is
 from amago.envs.goal_lanes import GoalLanes
 from amago.envs.instructions import goals_of, with_instructions
 from amago.envs.lane import Lane
 from amago.envs.lanes import LaneVector, success_of
 from amago.envs.settings import EnvSettings
 from amago.envs.spaces import ActionConverter, ObsConverter
+from amago.envs.symbolic_grid import SymbolicGrid, is_minigrid
 from amago.envs.watchdog import Watchdog
 from amago.types import Array, Curriculum, Step, Timestep
 
@@ -186,15 +188,12 @@ class InProcessVector(LaneVector):
 
 def checked_env(env: Any) -> Env:
     """Refuse anything that is not a Gymnasium environment."""
-    if isinstance(env, gym.Env):
+    if isinstance(env, SymbolicGrid):
         return env
-    if isinstance(env, gym.vector.VectorEnv):
-        remedy = "hand a vector environment to amago.envs.vector.GymVector instead"
-    else:
-        remedy = "return an instance of gymnasium.Env (for old Gym, convert it with shimmy)"
-    raise ValueError(
-        f"expected make_env() to return a gymnasium.Env, got {type(env).__name__}; {remedy}"
-    )
+    if isinstance(env, gym.Env):
+        return SymbolicGrid(env) if is_minigrid(env) else env
+    what, remedy = what_it_is(env)
+    raise ValueError(f"expected make_env() to return a gymnasium.Env, got {what}; {remedy}")
 
 
 def checked_frame(frame: Any) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space, spaces
 
+from amago.envs.symbolic_grid import Words, words
 from amago.types import ACTION_MASK, Array, ObsSpec
 
 _MIN_IMAGE_SIDE = 16
@@ -26,7 +27,9 @@ class Leaf:
     start: Any = 0
     """Smallest id of a category, one for all or one per entry."""
     characters: dict[str, int] | None = None
-    """Ids of a text's characters; 0 is the place after its end."""
+    """Ids of a text's characters or words; 0 is the place after its end."""
+    by_word: bool = False
+    """Whether a text is split into words."""
 
     def find(self, obs: Any) -> Any:
         for key in self.path:
@@ -61,13 +64,15 @@ class Leaf:
         assert self.characters is not None
         ids = np.zeros((len(texts), *self.spec.shape), self.spec.dtype)
         for row, text in zip(ids, texts, strict=True):
-            unknown = sorted(set(text) - self.characters.keys())
-            if unknown or len(text) > len(row):
+            parts = words(text) if self.by_word else text
+            unknown = sorted(set(parts) - self.characters.keys())
+            if unknown or len(parts) > len(row):
+                kind, name = ("words", "Words") if self.by_word else ("characters", "Text")
                 raise ValueError(
-                    f"expected a text of at most {len(row)} characters of its space, got {text!r}"
-                    f"{f' with {unknown}' if unknown else ''}; widen the Text space"
+                    f"expected a text of at most {len(row)} {kind} of its space, got {text!r}"
+                    f"{f' with {unknown}' if unknown else ''}; widen the {name} space"
                 )
-            row[: len(text)] = [self.characters[character] for character in text]
+            row[: len(parts)] = [self.characters[part] for part in parts]
         return ids
 
 
@@ -100,6 +105,9 @@ def leaf_of(key: str, path: tuple[Any, ...], space: Space[Any]) -> Leaf:
             # The space's own order is that of a set, which differs between processes.
             ids = {char: number for number, char in enumerate(sorted(space.character_set), 1)}
             return Leaf(path, _category((space.max_length,), len(ids) + 1), 0, ids)
+        if isinstance(space, Words):
+            ids = {word: number for number, word in enumerate(space.vocabulary, 1)}
+            return Leaf(path, _category((space.most,), len(ids) + 1), 0, ids, by_word=True)
     raise ValueError(
         f"observation {key!r}: expected Box, Discrete, MultiDiscrete, MultiBinary or Text, or a "
         f"Dict or Tuple of these (for {ACTION_MASK!r}: MultiBinary or Box), got {space}; wrap the "

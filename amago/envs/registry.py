@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +15,18 @@ from gymnasium.envs.registration import load_env_creator
 
 from amago.checks import did_you_mean
 from amago.envs.catalogue import ENTRY_POINTS, TASKS, full_id, make_task
+from amago.envs.extras import need
+from amago.envs.foreign import what_it_is
 from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
 from amago.envs.kinds import check_kinds, check_not_nan
+from amago.envs.named import find_class, imported, wrapped
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks.base import Task
 from amago.envs.trials import Trials
+from amago.envs.vector_maker import VectorMaker
 from amago.envs.worker_process import Factory
 from amago.envs.workers import WorkerVector
 from amago.types import EnvSpec, VectorEnv
@@ -31,6 +34,8 @@ from amago.types import EnvSpec, VectorEnv
 MakeEnv = Callable[[], Env]
 _TIME_LIMIT = "max_episode_steps"
 """An argument of gymnasium.make itself."""
+_MINIGRID = ("MiniGrid-", "BabyAI-")
+"""How the ids begin that importing minigrid registers."""
 
 
 def register() -> None:
@@ -57,6 +62,8 @@ def make_vector(
     """
     if num_lanes < 1:
         raise ValueError(f"expected at least 1 lane, got {num_lanes}")
+    if isinstance(make_env, VectorMaker):
+        return make_env.lanes(settings, seed)
     lanes = range(num_lanes) if lanes is None else lanes
     if settings.ids and make_env is None:
         factory = _joint_factory(settings, seed, num_lanes)
@@ -90,9 +97,14 @@ def native_task(settings: EnvSettings) -> Task | None:
 
 def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:
     """One plain Gymnasium environment of those settings, without the Trials wrapper."""
+    if isinstance(make_env, VectorMaker):
+        return make_env.one_lane()
     if make_env is None:
         settings = first_task(settings)
-    return checked_env((make_env or _maker(_with_full_id(settings)))())
+    else:
+        _check_maker(make_env)
+    env = checked_env((make_env or _maker(_with_full_id(settings)))())
+    return checked_env(wrapped(env, settings.wrappers))
 
 
 def _with_full_id(settings: EnvSettings) -> EnvSettings:
@@ -104,17 +116,24 @@ def _lane_factory(
 ) -> Factory:
     """`name` labels the lanes, in place of the id."""
     if make_env is not None:
-        if not callable(make_env):
-            raise ValueError(
-                "expected make_env to be a function that makes a gymnasium.Env, got "
-                f"{type(make_env).__name__}; wrap it, as in make_env=lambda: MyEnv()"
-            )
+        _check_maker(make_env)
         return partial(_env_lanes, make_env, settings, None, seed)
     kwargs = _native_kwargs(settings)
     if kwargs is not None:
         make_task(settings.id, **kwargs)  # so that a bad argument fails here, not in a worker
         return partial(_native_lanes, settings.id, kwargs, name or settings.id, seed)
     return partial(_env_lanes, _maker(settings), settings, name or settings.id, seed)
+
+
+def _check_maker(make_env: Any) -> None:
+    if callable(make_env) and not isinstance(make_env, gym.Env):
+        return
+    what, remedy = what_it_is(make_env)
+    if isinstance(make_env, gym.Env):
+        what, remedy = "an environment", "wrap it, as in make_env=lambda: MyEnv()"
+    raise ValueError(
+        f"expected env to be a class or a function that makes a gymnasium.Env, got {what}; {remedy}"
+    )
 
 
 def _joint_factory(settings: EnvSettings, seed: int, total: int) -> Factory:
@@ -159,6 +178,8 @@ def _native_kwargs(settings: EnvSettings) -> dict[str, Any] | None:
     """The arguments of the native task that does all that is asked, if there is one."""
     if settings.id not in TASKS or settings.trials is not None or settings.instruction:
         return None
+    if settings.wrappers:
+        return None
     if settings.horizon is None:
         return dict(settings.kwargs)
     if TASKS[settings.id][0].horizon_ends_rollout and settings.horizon_is_terminal:
@@ -180,6 +201,7 @@ def lane_env(settings: EnvSettings) -> Env:
 
 
 def _wrapped(env: Env, settings: EnvSettings) -> Env:
+    env = checked_env(wrapped(env, settings.wrappers))
     if settings.trials is not None or settings.horizon is not None:
         env = Trials(env, settings.trials, settings.horizon, settings.horizon_is_terminal)
     return Ask(with_instructions(env), settings.instruction) if settings.instruction else env
@@ -204,8 +226,12 @@ def _env_lanes(
 
 def _maker(settings: EnvSettings) -> MakeEnv:
     """gymnasium.make, with everything that can be checked beforehand checked."""
-    spec = _find_spec(settings.id)
     kwargs = dict(settings.kwargs)
+    cls = find_class(settings.id)
+    if cls is not None:
+        _check_arguments(settings.id, cls, kwargs, fixed={})
+        return partial(_make_class, cls, kwargs)
+    spec = _find_spec(settings.id)
     if settings.id in TASKS:
         make_task(settings.id, **{k: v for k, v in kwargs.items() if k != "render_mode"})
         kwargs.setdefault("render_mode", "rgb_array")
@@ -237,22 +263,36 @@ def _make(spec: GymSpec, kwargs: dict[str, Any]) -> Env:
         ) from error
 
 
+def _make_class(cls: Callable[..., Any], kwargs: dict[str, Any]) -> Env:
+    """An environment by its class; the time limit is not an argument of its own."""
+    own = {name: value for name, value in kwargs.items() if name != _TIME_LIMIT}
+    renders = "rgb_array" in (getattr(cls, "metadata", None) or {}).get("render_modes", ())
+    if renders and "render_mode" in inspect.signature(cls).parameters:
+        own.setdefault("render_mode", "rgb_array")
+    env = checked_env(cls(**own))
+    limit = kwargs.get(_TIME_LIMIT)
+    return env if limit is None else gym.wrappers.TimeLimit(env, limit)
+
+
+def named_env(text: str, stored: EnvSettings) -> MakeEnv:
+    """What makes the environment that a user names again, for a run that was made elsewhere."""
+    kwargs = stored.kwargs if text == stored.id else {}
+    return _maker(_with_full_id(replace(stored, id=text, ids=(), kwargs=kwargs)))
+
+
 def _find_spec(env_id: str) -> GymSpec:
     module, _, name = env_id.rpartition(":")
+    if module:
+        imported(module, f"--env.id {env_id!r}")
+    elif name.startswith(_MINIGRID) and name not in gym.registry:
+        need("minigrid", "minigrid")
     try:
-        if module:
-            importlib.import_module(module)
         return gym.spec(name)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"--env.id {env_id!r} needs the module {error.name!r}, which cannot be imported; "
-            "install it, or correct the part before the colon"
-        ) from error
     except gym.error.Error as error:
         raise ValueError(
             f"no environment is called {name!r}; {did_you_mean(name, gym.registry)}"
             "An environment of another package is written module:Name-v0, where importing the "
-            "module registers the name"
+            "module registers the name, or module:Class"
         ) from error
 
 

@@ -11,12 +11,16 @@ from amago.checks import at_least, at_most
 @dataclass(frozen=True)
 class EnvSettings:
     id: str = "CartPole-v1"
-    """A Gymnasium id (`CartPole-v1`, `module:Name-v0`) or one of amago's own (`amago/TMaze-v0`)."""
+    """A Gymnasium id (`CartPole-v1`, `module:Name-v0`), one of amago's own (`amago/TMaze-v0`), or
+    the class of an environment (`module:Class`)."""
     ids: tuple[str, ...] = ()
     """Several environments with equal spaces, trained together, in place of `id`. Arguments of
     one follow a question mark: `amago/DarkKeyToDoor-v0?grid=4&reward_scale=1000`."""
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Arguments of the environment's constructor."""
+    wrappers: tuple[str, ...] = ()
+    """Gymnasium wrappers, the innermost first: `gymnasium.wrappers:NormalizeReward`,
+    `my_module:MyWrapper?size=3`."""
     num_lanes: int = 24
     """Parallel environments while collecting."""
     eval_lanes: int = 32

@@ -65,7 +65,8 @@ def check_custom(folder: Path | str, header: dict[str, Any], given: Mapping[str,
     if missing:
         wanted = ", ".join(f"{key}={header['custom'][key]}" for key in missing)
         raise ValueError(
-            f"{folder} was trained with its own classes ({wanted}); pass them again from Python: "
+            f"{folder} was trained with its own classes ({wanted}); name its environment again "
+            "with --env module:Class, or pass all of them from Python: "
             f"amago.resume(run_dir, {wanted}) or amago.load(run_dir, {wanted})"
         )
 

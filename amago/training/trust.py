@@ -28,9 +28,19 @@ def check_links(folder: Path) -> None:
         )
 
 
-def check_env(name: object, config: Config, *, trust: bool) -> None:
-    """ValueError if an environment that a folder names would run code or fill the memory."""
+def check_env(name: object, config: Config, *, trust: bool, named: bool = False) -> None:
+    """ValueError if an environment that a folder names would run code or fill the memory.
+
+    `named`: the user has named the environment, so the folder's own is not made; its wrappers are.
+    """
     if trust:
+        return
+    for wrapper in config.env.wrappers:
+        raise ValueError(
+            f"{name} names the wrapper {wrapper!r}, which would be imported and run; if you know "
+            "this run, add --trust (trust=True from Python)"
+        )
+    if named:
         return
     for env_id in (config.env.id, *config.env.ids):
         module, colon, _ = env_id.partition("?")[0].rpartition(":")

@@ -1,0 +1,83 @@
+"""Exported agents act as they do in amago: every memory, across episodes, beyond the context."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_run_helpers import command, tiny
+
+import amago
+from amago.envs.registry import make_vector
+from amago.serving.onnx import OnnxAgent
+from amago.training.source import find_source
+
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+STEPS = 300
+SETTINGS = {
+    "transformer": {"replay.context_length": 8},
+    "gru": {"memory": "gru"},
+    "feedforward": {"memory": "feedforward"},
+}
+
+
+def _exported(run: str | Path, file: Path) -> OnnxAgent:
+    # In a process of its own: shape checks of the tests do not go with tracing.
+    program = [sys.executable, "-m", "amago", "export", str(run), "--onnx", str(file)]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert done.returncode == 0 and "largest difference" in done.stdout, done.stderr[-800:]
+    return OnnxAgent(file)
+
+
+def _compare(run: str | Path, file: Path) -> int:
+    """Greedy actions and probabilities over many steps; how many episodes ended meanwhile."""
+    exported, policy = _exported(run, file), amago.load(run, greedy=True)
+    env = make_vector(find_source(run).config.env, seed=3, num_lanes=2)
+    memory, state = exported.initial_memory(2), policy.policy.initial_state(2)
+    rows, ended = env.reset(), 0
+    for _ in range(STEPS):
+        inputs = {f"obs/{key}": value for key, value in rows.obs.items()}
+        for name in ("prev_action", "prev_reward", "time", "first"):
+            inputs[name] = getattr(rows, name)
+        said, memory = exported.step(inputs, memory)
+        action, state = policy.policy.act(rows, state)
+        if action.dtype.kind == "f":
+            np.testing.assert_allclose(said["action"], action, atol=1e-4)
+        else:
+            best = said["probabilities"].max(-1)
+            chosen = np.take_along_axis(said["probabilities"], action[:, None], -1)[:, 0]
+            np.testing.assert_allclose(chosen, best, atol=1e-5)  # equal but for ties
+        step = env.step(action)
+        rows, ended = step.rows, ended + len(step.final_lanes)
+    env.close()
+    return ended
+
+
+@pytest.mark.parametrize("memory", SETTINGS)
+def test_an_exported_agent_acts_as_predict_does(memory: str, tmp_path: Path) -> None:
+    config = tiny("wind" if memory != "transformer" else "gym", SETTINGS[memory])
+    amago.train(config, 0, tmp_path / "run", progress=False)
+    assert _compare(tmp_path / "run", tmp_path / "agent.onnx") > 4
+    about = OnnxAgent(tmp_path / "agent.onnx").about
+    shapes = about["memory"]
+    assert json.dumps(about) and set(shapes) == {
+        "transformer": {"keys", "values"}, "gru": {"hidden"}, "feedforward": set(),
+    }[memory]  # fmt: skip
+    if memory == "transformer":
+        assert shapes["keys"][3] == 8, "the rollouts of this test are longer than the context"
+
+
+@pytest.mark.slow
+def test_an_agent_of_the_zoo_is_exported_too(tmp_path: Path) -> None:
+    assert _compare("zoo:dark-key-to-door", tmp_path / "agent.onnx") > 0
+
+
+def test_the_file_must_be_called_onnx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = command(capsys, "export", "zoo:dark-key-to-door", "--onnx", "agent.pt")
+    assert code == 2 and "--onnx takes a file that ends in .onnx" in error
