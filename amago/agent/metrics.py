@@ -38,7 +38,9 @@ def entropy_share(entropy: Tensor, action: ActionSpec, mask: Tensor | None = Non
         log_std = entropy.mean() / action.size - 0.5 * math.log(2 * math.pi * math.e)
         return (log_std - low) / (high - low)
     if action.kind == "discrete" and mask is not None:
-        largest = mask.sum(-1).clamp(min=1).to(entropy.dtype).log().mean()
-        return entropy.mean() / largest.clamp(min=torch.finfo(entropy.dtype).eps)
+        # Row by row, so that parts of a batch add up; a mask without an action masks nothing.
+        allowed = mask.sum(-1)
+        choices = torch.where(allowed == 0, action.size, allowed).to(entropy.dtype)
+        return (entropy / choices.log().clamp(min=math.log(2))).mean()
     sizes = action.sizes or (2,) * action.size if action.kind != "discrete" else (action.size,)
     return entropy.mean() / max(sum(map(math.log, sizes)), 1e-9)
