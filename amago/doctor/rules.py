@@ -159,7 +159,7 @@ def updates_skipped(history: History) -> tuple[str, str] | None:
 
 def evaluation_below_training(history: History) -> tuple[str, str] | None:
     both = [row for row in history.evaluations if row.get("rollout/return_mean") is not None][-3:]
-    if len(both) < 3:
+    if len(both) < 3 or history.epoch < FEW_EPOCHS:
         return None
     tested, trained = pooled(both, "eval/"), pooled(both, "rollout/")
     floor = 0.0 if history.random is None else history.random.mean
