@@ -226,7 +226,7 @@ def _foreign(package: str) -> Any:
         ("pettingzoo", "a PettingZoo environment, which has several agents"),
         ("dm_env", "a dm_env environment; convert it with shimmy"),
         ("gym", "an environment of old Gym.*shimmy"),
-        ("elsewhere", "a Theirs; return an instance of gymnasium.Env"),
+        ("elsewhere", "got Theirs; return an instance of gymnasium.Env"),
     ],
 )
 def test_environments_of_other_interfaces_are_refused_by_name(package: str, what: str) -> None:

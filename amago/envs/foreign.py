@@ -34,8 +34,7 @@ def what_it_is(env: Any) -> tuple[str, str]:
     if isinstance(env, gym.vector.VectorEnv):
         return (
             "a vector environment",
-            "of a vector environment, check and wrap a single lane; amago.train and "
-            "amago.evaluate take a function that makes one",
+            "hand it to amago.train or amago.evaluate, or its lanes to amago.envs.vector.GymVector",
         )
     cls = env if isinstance(env, type) else type(env)
     for base in cls.__mro__:
@@ -46,5 +45,4 @@ def what_it_is(env: Any) -> tuple[str, str]:
         return _KINDS["dm_env"]
     if hasattr(env, "possible_agents"):
         return _KINDS["pettingzoo"]
-    name = f"a {cls.__name__}"
-    return name, "return an instance of gymnasium.Env"
+    return cls.__name__, "return an instance of gymnasium.Env"
