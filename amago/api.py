@@ -34,6 +34,7 @@ from amago.scale.collect import start_collection
 from amago.scale.learn import follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.training import loop
+from amago.training.device import resolve_device
 from amago.training.evaluation import final_test, final_test_settings
 from amago.training.header import check_custom, read_config, read_header
 from amago.training.hooks import Hooks, OnEpoch, StopWhen
@@ -166,9 +167,11 @@ def load(
     memory: MakeMemory | None = None,
     terms: Sequence[Term] = (),
     trust: bool = False,
+    device: str = "auto",
 ) -> Predictor:
     """The trained policy of a run, of a packed agent's file or of "zoo:NAME"; `which` of a run's
-    checkpoints: latest, best or an epoch. `trust` vouches for the module of its environment."""
+    checkpoints: latest, best or an epoch. `trust` vouches for the module of its environment;
+    `device` is where it acts, as --run.device."""
     source = find_source(run_dir, which)
     env = named_again(env, source.config)
     custom = _custom(env, encoder, memory, terms)
@@ -181,6 +184,7 @@ def load(
     vector = make_vector(config.env, seed=0, num_lanes=lanes, make_env=env)
     vector.close()
     agent = source.build(vector.spec, custom.parts)
+    agent.to(resolve_device(override(config, {"run.device": device}), vector.spec))
     chosen = config.agent.greedy if greedy is None else greedy
     return Predictor(AgentPolicy(agent, seed=seed, greedy=chosen), *spaces)
 

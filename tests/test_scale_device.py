@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from test_agent_helpers import random_batch, tiny_agent, tiny_config, tiny_spec
+from test_replay_helpers import same
 from test_scale_helpers import CASES
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,7 +24,8 @@ from amago.nets.memory.transformer import causal_mix
 from amago.nets.precision import allow_bfloat16
 from amago.nets.sequences import Sequences
 from amago.training import device as device_module
-from amago.training.device import allow_tf32, resolve_device, worth_a_gpu
+from amago.training.device import allow_tf32, find_device, resolve_device, worth_a_gpu
+from amago.training.feed import uploaded
 from amago.types import ObsSpec, Timestep
 
 LENGTHS = [7, 5, 5, 2, 1]
@@ -354,3 +357,45 @@ def test_auto_leaves_narrow_networks_on_the_cpu(monkeypatch):
     assert str(resolve_device(override(narrow, {"run.device": "cuda"}), spec)) == "cuda"
     image = {**spec.obs, "view": ObsSpec((16, 16, 3), "uint8", "image")}
     assert worth_a_gpu(narrow, type(spec)(spec.name, image, spec.action, spec.horizon))
+
+
+def test_shares_are_copied_one_ahead_of_the_update_that_needs_them(monkeypatch):
+    """The order of events on a GPU, with stand-ins for its streams."""
+    events, share = [], share_batch(CASES["relabeled"].batch(0), accumulate=2)[0]
+
+    class Stream:
+        def __init__(self, device=None):
+            self.copied = 0
+
+        def record_event(self):
+            self.copied += 1
+            return self.copied
+
+        def wait_event(self, event):
+            events.append(f"wait {event}")
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda self, stream: None)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)
+    monkeypatch.setattr(
+        torch.Tensor, "to", lambda self, *_, **kwargs: kwargs["non_blocking"] and self
+    )
+
+    def made():
+        for number in range(3):
+            events.append(f"copy {number + 1}")
+            yield share
+
+    for number, moved in enumerate(uploaded(made(), torch.device("cuda"))):
+        events.append(f"update {number + 1}")
+        assert same(moved, share)
+    assert events == ["copy 1", "copy 2", "wait 1", "update 1", "copy 3", "wait 2", "update 2",
+                      "wait 3", "update 3"]  # fmt: skip
+
+
+def test_evaluation_and_bench_refuse_devices_that_are_not_there():
+    for name in ("cuda:9", "gpu"):
+        with pytest.raises(ValueError, match=f"--run.device {name} cannot be used here"):
+            find_device(name)

@@ -154,7 +154,7 @@ def test_a_run_of_one_learner_goes_on_with_two(alone, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         amago.train(tiny_run(), seed=1, run_dir=folder, view=StopAfter(2))
-    amago.resume(folder, changes={"scale.learners": 2})
+    amago.resume(folder, set={"scale.learners": 2})
     assert_close(folder, alone)
     assert {path.name for path in folder.iterdir()} == {path.name for path in alone.iterdir()}
     assert not list(other_ranks())

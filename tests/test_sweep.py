@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -349,3 +350,21 @@ def test_ablations_name_the_folder_and_reach_every_run(tmp_path: Path) -> None:
     at = command.index("--ablate")
     assert command[at : at + 3] == ["--ablate", "no-memory", "no-relabeling"]
     assert with_ablations(["memory=gru"], []) == ["memory=gru"]
+
+
+def test_devices_are_handed_out_to_the_least_used_of_them(bench: Bench) -> None:
+    seen = bench.root / "seen"
+
+    def command(job: Job, step: Step) -> list[str]:
+        script = (
+            f"echo $CUDA_VISIBLE_DEVICES >> {seen}; exec {shlex.join(bench.command(job, step))}"
+        )
+        return ["sh", "-c", script]
+
+    with open(os.devnull, "w") as nowhere:
+        outcome = run_jobs(
+            bench.jobs(4), 2, bench.root, command=command, console=Console(file=nowhere),
+            poll_seconds=0.02, grace_seconds=5.0, devices=("4", "7"),
+        )  # fmt: skip
+    assert outcome.exit_code == 0
+    assert sorted(seen.read_text().split()) == ["4", "4", "7", "7"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +23,6 @@ class Part:
     """Which ones."""
     lengths: tuple[int, ...]
     place: Place
-
-    def to(self, device: torch.device | str) -> Part:
-        numbers = self.numbers.to(device, non_blocking=True)
-        return replace(self, numbers=numbers, place=self.place.to(device))
 
     def of(self, batch: Batch) -> Batch:
         """The same batch without the other sequences."""
@@ -56,12 +52,12 @@ class Share:
     """Whether the whole batch, on all ranks, is free of NaN and infinity."""
 
     def to(self, device: torch.device | str) -> Share:
-        return Share(
-            self.batch.to(device),
-            None if self.place is None else self.place.to(device),
-            tuple(part.to(device) for part in self.parts),
-            self.finite,
-        )
+        return self.map(lambda x: x.to(device))
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Share:
+        """The same with every tensor changed, such as moved."""
+        mapped: Share = _mapped(self, change)
+        return mapped
 
     def place_of(self, part: Part) -> Place:
         """Where the rows of one of its parts lie in the whole batch."""
@@ -96,6 +92,18 @@ def share_batch(batch: Batch, num_ranks: int = 1, accumulate: int = 1) -> list[S
     return [
         Share(part.of(batch), part.place, _parts(part.lengths, accumulate), finite) for part in own
     ]
+
+
+def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_mapped(item, change) for item in value)
+    if isinstance(value, Share | Part | Place | Batch):
+        return replace(value, **{k: _mapped(item, change) for k, item in vars(value).items()})
+    return value
 
 
 def _is_finite(batch: Batch) -> bool:

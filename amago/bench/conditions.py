@@ -22,6 +22,8 @@ class Bench:
 
     threads: int = 1
     effort: Effort = field(default_factory=Effort)
+    device: str = "cpu"
+    """Of the learner."""
     quick: bool = False
     """Leave out what takes minutes."""
     say: Callable[[str], None] = _silent

@@ -67,7 +67,7 @@ def run(bench: Bench, cases: Sequence[UpdateCase] = CASES) -> list[Result]:
 
 def _machine_limit(bench: Bench) -> Result:
     """The rate that utilisation is a share of; by it results of two machines can be compared."""
-    product = interleave({"matmul": matmul.multiplication()}, bench.effort)["matmul"]
+    product = interleave({"matmul": matmul.multiplication(bench.device)}, bench.effort)["matmul"]
     shown = rate(matmul.flops() / 1e9, product)
     return Result("learner", "this machine's matrix products", unit="GFLOP/s", **shown)
 
@@ -75,16 +75,17 @@ def _machine_limit(bench: Bench) -> Result:
 def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
     size = case.size
     lengths = None if case.faster_than_padded is None else uniform_lengths(size)
-    batch = make_batch(size, lengths)
-    ours, theirs = make_learner(size), PlainLearner(PlainAgent(spec_of(size), config_of(size)))
+    batch = make_batch(size, lengths).to(bench.device)
+    plain = PlainAgent(spec_of(size), config_of(size)).to(bench.device)
+    ours, theirs = make_learner(size, bench.device), PlainLearner(plain)
     contenders: dict[str, Callable[[], Any]] = {
         "amago": lambda: ours.step(batch),
-        "matmul": matmul.multiplication(),
+        "matmul": matmul.multiplication(bench.device),
         "plain": lambda: theirs.step(batch),
     }
     if lengths is not None:
-        full = make_batch(size, [max(lengths)] * len(lengths))
-        padding = make_learner(size)
+        full = make_batch(size, [max(lengths)] * len(lengths)).to(bench.device)
+        padding = make_learner(size, bench.device)
         contenders["padded"] = lambda: padding.step(full)
     timings = interleave(contenders, bench.effort)
     mine = timings["amago"]

@@ -74,10 +74,10 @@ def config_of(size: Size) -> Config:
     )
 
 
-def make_learner(size: Size) -> Learner:
+def make_learner(size: Size, device: str = "cpu") -> Learner:
     torch.manual_seed(0)
     config = config_of(size)
-    return Learner(Agent(spec_of(size), config), config.agent, config.optim)
+    return Learner(Agent(spec_of(size), config).to(device), config.agent, config.optim)
 
 
 def make_batch(size: Size, lengths: Sequence[int] | None = None) -> Batch:

@@ -32,6 +32,8 @@ class BenchOptions:
     """Fewer and shorter blocks, and nothing that takes minutes."""
     threads: int = 0
     """Threads for torch; 0 leaves torch's own choice."""
+    device: str = "cpu"
+    """Device of the learner that is measured: cpu, cuda, cuda:1."""
 
 
 def bench(arguments: Sequence[str]) -> int:
@@ -43,6 +45,7 @@ def bench(arguments: Sequence[str]) -> int:
     from amago.bench import record, suite
     from amago.bench.conditions import QUICK, Bench
     from amago.bench.timing import Effort
+    from amago.training.device import find_device
     from amago.training.process import prepare_process
 
     history = record.history_path() if options.record else None
@@ -51,6 +54,7 @@ def bench(arguments: Sequence[str]) -> int:
     conditions = Bench(
         threads=torch.get_num_threads(),
         effort=QUICK if options.quick else Effort(),
+        device=str(find_device(options.device)),
         quick=options.quick,
         say=lambda message: print(f"bench: {message}", file=sys.stderr, flush=True),
     )

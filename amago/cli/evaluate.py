@@ -41,6 +41,8 @@ class EvalOptions:
     """Checkpoint: latest, best, or an epoch."""
     threads: int = 1
     """Torch threads; a few lanes act fastest on one, also beside other work."""
+    device: str = "auto"
+    """Device that acts: auto (a GPU for wide networks, where there is one), cpu, cuda, cuda:1."""
     json: bool = False
     """Print one JSON object instead of tables."""
     set: tuple[str, ...] = ()
@@ -86,7 +88,12 @@ def evaluate(arguments: Sequence[str]) -> int:
     prepare_process(options.threads)
     greedy = options.greedy if options.greedy or options.sampled else None
     loaded = api.load(
-        options.run, which=options.which, greedy=greedy, env=options.env, trust=options.trust
+        options.run,
+        which=options.which,
+        greedy=greedy,
+        env=options.env,
+        trust=options.trust,
+        device=options.device,
     ).policy
     config = find_source(options.run, options.which).config
     agent, env = loaded.agent, _changed_env(config, options.set)

@@ -31,6 +31,8 @@ class SweepOptions:
     """Ablations of the paper in all runs; `amago presets --ablations` lists them."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
+    devices: tuple[str, ...] = ()
+    """GPUs to hand out to the runs, in turn: 0 1. Each run sees its own alone, as cuda:0."""
     root: Path = Path("runs/sweep")
     """Folder of the sweep; sweeps that share one are compared with each other."""
     address: Annotated[str, tyro.conf.arg(name="scale.address")] = ""
@@ -60,7 +62,9 @@ def sweep(arguments: Sequence[str]) -> int:
         for job in plan(options.presets, [] if seed is None else [seed], changes, options.root)
     ]
     record_command(options.root, ["amago", "sweep", *arguments])
-    outcome = run_jobs(jobs, options.jobs, options.root, command=_command(options.address))
+    outcome = run_jobs(
+        jobs, options.jobs, options.root, command=_command(options.address), devices=options.devices
+    )
     if outcome.exit_code == 0 or outcome.done:
         summarise_sweep(options.root)
         if options.export is not None:

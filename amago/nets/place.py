@@ -29,10 +29,6 @@ class Place:
     """Of the whole batch."""
     num_transitions: int
 
-    def to(self, device: torch.device | str) -> Place:
-        rows, transitions = (x.to(device, non_blocking=True) for x in (self.rows, self.transitions))
-        return Place(rows, transitions, self.num_rows, self.num_transitions)
-
     @property
     def weight(self) -> float:
         """Share of the batch's transitions."""

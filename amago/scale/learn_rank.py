@@ -16,6 +16,7 @@ from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
 from amago.seeding import seed_torch
 from amago.training import checkpoint
 from amago.training.device import resolve_device
+from amago.training.feed import uploaded
 from amago.training.process import prepare_process
 from amago.types import EnvSpec
 
@@ -77,8 +78,8 @@ def follow(own: Seat) -> None:
 def _learn(learner: Learner, seed: int, epoch: Epoch, group: Group) -> None:
     seed_torch(seed, "learning", epoch.number)
     device = learner.agent.discounts.device
-    for share in receive(epoch.updates, group):
-        learner.learn(share.to(device))
+    for share in uploaded(receive(epoch.updates, group), device):
+        learner.learn(share)
     group.gather(digest(learner.agent.state_dict()))
 
 

@@ -50,9 +50,13 @@ class Queue:
     command: Command
     console: Console
     lock_handle: int
+    devices: Sequence[str] = ()
+    """Numbers of GPUs that are handed out to the children."""
     progress: list[Progress] = field(init=False)
     skipped: list[Job] = field(init=False)
     children: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
+    given: dict[Path, str] = field(default_factory=dict)
+    """Which GPU each child has."""
 
     def __post_init__(self) -> None:
         self.skipped = [job for job in self.jobs if next_step(job) == "skip"]
@@ -121,6 +125,7 @@ class Queue:
 
     def _spawn(self, job: Job, step: Step) -> subprocess.Popen[bytes]:
         arguments = self.command(job, step)
+        visible = self._device(job)
         with job.log.open("ab") as log:
             log.write(f"$ {shlex.join(arguments)}\n".encode())
             log.flush()
@@ -129,12 +134,20 @@ class Queue:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **_ONE_THREAD, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **_ONE_THREAD, **visible, "PYTHONUNBUFFERED": "1"},
                 # Ctrl-C reaches the sweep alone, which then ends its children in order.
                 start_new_session=True,
                 # A child that outlives a killed sweep keeps the lock, so no second one joins it.
                 pass_fds=(self.lock_handle,),
             )
+
+    def _device(self, job: Job) -> dict[str, str]:
+        """The GPU that fewest children use, as the only one that the job sees."""
+        if not self.devices:
+            return {}
+        used = [self.given[run_dir] for run_dir in self.children]
+        self.given[job.run_dir] = min(self.devices, key=used.count)
+        return {"CUDA_VISIBLE_DEVICES": self.given[job.run_dir]}
 
     def _end(self, item: Progress, code: int) -> None:
         del self.children[item.job.run_dir]

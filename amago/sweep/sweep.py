@@ -34,6 +34,7 @@ def run_jobs(
     root: str | Path,
     *,
     command: Command = amago_command,
+    devices: Sequence[str] = (),
     console: Console | None = None,
     poll_seconds: float = 0.5,
     grace_seconds: float = 30.0,
@@ -42,13 +43,13 @@ def run_jobs(
     """Run all jobs that have no result yet, so many at a time, and report what failed.
 
     `feed` may add jobs and prune others between any two looks at the queue, and says whether
-    more may come.
+    more may come. A job sees one of the GPUs `devices` alone: the one that fewest others use.
     """
     if num_parallel < 1:
         raise ValueError(f"--jobs must be at least 1, got {num_parallel}; 2 suits a small machine")
     console = console or Console()
     with _lock(Path(root)) as handle, _signals() as received:
-        queue = Queue(jobs, num_parallel, command, console, handle)
+        queue = Queue(jobs, num_parallel, command, console, handle, devices)
         try:
             with _view(queue) as refresh:
                 more = feed is not None and feed(queue)

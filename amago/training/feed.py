@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
+
+import torch
 
 from amago.agent.share import Share, share_batch
 
@@ -37,3 +39,34 @@ class LocalFeed:
     def end_epoch(self, run: TrainingRun) -> None: ...
 
     def close(self) -> None: ...
+
+
+def uploaded(shares: Iterable[Share], device: torch.device) -> Iterator[Share]:
+    """Shares on the device of the learner; to a GPU, the next one is copied during an update."""
+    if device.type != "cuda":
+        yield from (share.to(device) for share in shares)
+        return
+    copies = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    ahead: tuple[Share, torch.cuda.Event] | None = None
+    for share in shares:
+        with torch.cuda.stream(copies):
+            # From pinned memory, so that this thread does not wait for the copy.
+            moved = share.map(lambda x: x.pin_memory().to(device, non_blocking=True))
+            made = moved, copies.record_event()
+        if ahead is not None:
+            yield _arrived(*ahead, device)
+        ahead = made
+    if ahead is not None:
+        yield _arrived(*ahead, device)
+
+
+def _arrived(share: Share, copied: torch.cuda.Event, device: torch.device) -> Share:
+    """Let the update wait for the copy, on the GPU; its memory is not reused before the update."""
+    stream = torch.cuda.current_stream(device)
+    stream.wait_event(copied)
+
+    def used(x: torch.Tensor) -> torch.Tensor:
+        x.record_stream(stream)
+        return x
+
+    return share.map(used)

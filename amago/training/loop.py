@@ -12,6 +12,7 @@ from amago.agent.metrics import MetricMean
 from amago.rollout.stats import RolloutRecord, summarise
 from amago.seeding import seed_torch
 from amago.training.evaluation import evaluate_run, random_play
+from amago.training.feed import uploaded
 from amago.training.hooks import Epoch, Hooks
 from amago.training.run import TrainingRun
 from amago.training.view import View
@@ -100,9 +101,9 @@ def learn_epoch(run: TrainingRun, view: View, clock: Clock) -> dict[str, Any]:
     start, count = run.learner.updates, run.config.run.updates_per_epoch
     device = run.agent.discounts.device
     mean = MetricMean()
-    shares = run.feed.shares(run, start, start + count)
+    shares = uploaded(run.feed.shares(run, start, start + count), device)
     for index, share in enumerate(clock.waits("wait_seconds", shares)):
-        mean.add(run.learner.learn(share.to(device)))
+        mean.add(run.learner.learn(share))
         view.phase("learning", (index + 1) / count)
     run.feed.end_epoch(run)
     damaged = {"replay/damaged": len(run.store.damaged)} if run.store.damaged else {}
