@@ -37,7 +37,7 @@ def run(case: str, bench: Bench) -> list[Result]:
 
 def _machine_speed() -> float:
     """A first number within seconds; cases measure it again beside their own."""
-    multiply = matmul.multiplication(_SIDE)
+    multiply = matmul.multiplication(side=_SIDE)
     multiply()
     start = time.perf_counter()
     for _ in range(_PRODUCTS):
