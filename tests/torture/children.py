@@ -10,6 +10,7 @@ import mmap
 import os
 import signal
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,6 +172,8 @@ def _redirect(log: Path | None) -> None:
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
+    # pytest has put something of its own in their place.
+    sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
 
 
 def command(*arguments: str | Path) -> None:
