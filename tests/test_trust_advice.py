@@ -105,6 +105,7 @@ NO_ADVICE = {
     "amago import minari",  # needs a package: pip is what the message advises
     "amago play needs {}: pip install 'amago[play]'",
     "amago play: http://{}:{}/",
+    "amago tune",  # needs a package, too
     "amago train {}",  # what a benchmark times
     "amago train {} ended before its first update",
     "amago train {} to its first update",
