@@ -12,7 +12,7 @@ from amago.goals import GoalSpec
 from amago.types import Array
 
 
-class _CrafterGoals(GoalSpec):
+class CrafterGoals(GoalSpec):
     """Reads and writes "travel to (10, 10)", and refuses what can never be achieved."""
 
     known: ClassVar[frozenset[goals.Goal]] = goals.GOALS
@@ -37,7 +37,7 @@ class _CrafterGoals(GoalSpec):
         return goals.write_goal(goal.tolist())
 
 
-class _ExpandedCrafterGoals(_CrafterGoals):
+class ExpandedCrafterGoals(CrafterGoals):
     known: ClassVar[frozenset[goals.Goal]] = goals.EXPANDED_GOALS
 
 
@@ -47,5 +47,5 @@ def goal_spec(expanded: bool, max_goals: int = MAX_GOALS) -> GoalSpec:
         "vocabulary": goals.VOCABULARY,
         "repeats": True,
     }
-    cls = _ExpandedCrafterGoals if expanded else _CrafterGoals
+    cls = ExpandedCrafterGoals if expanded else CrafterGoals
     return cls(max_goals, goals.GOAL_SIZE, **arguments)
