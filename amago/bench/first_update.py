@@ -14,13 +14,13 @@ REACHED = 42
 def main(arguments: list[str]) -> None:
     from amago.agent.update import Learner
 
-    step = Learner.step
+    learn = Learner.learn
 
-    def only_step(self: Learner, batch: Any) -> Any:
-        step(self, batch)
+    def learn_once(self: Learner, share: Any) -> Any:
+        learn(self, share)
         os._exit(REACHED)
 
-    Learner.step = only_step  # type: ignore[method-assign]
+    Learner.learn = learn_once  # type: ignore[method-assign]
     sys.argv = ["amago", "train", *arguments]
     runpy.run_module("amago", run_name="__main__")
 
