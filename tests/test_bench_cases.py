@@ -33,7 +33,7 @@ LINUX = Path("/proc/self/status").exists()
 
 @pytest.fixture(autouse=True)
 def _small_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matmul.multiplication, "__defaults__", (32,))
+    monkeypatch.setattr(matmul.multiplication, "__defaults__", ("cpu", 32))
     monkeypatch.setattr(matmul.flops, "__defaults__", (32,))
 
 

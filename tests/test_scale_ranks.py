@@ -28,6 +28,7 @@ TINY = {
     "env.num_lanes": 4,
     "env.eval_lanes": 2,
     "replay.batch_size": 5,
+    "replay.batch_rows": None,
     "run.epochs": 4,
     "run.updates_per_epoch": 4,
     "run.eval_interval": 4,
@@ -166,11 +167,13 @@ def test_torchrun_starts_ranks_of_which_the_first_alone_writes_and_prints(alone,
     flags = [
         text
         for key, value in TINY.items()
+        if value is not None
         for text in (
             f"--{key}",
             *(map(str, value) if isinstance(value, tuple) else [str(value)]),
         )
     ]
+    flags += ["--replay.batch-rows", "None"]
     command = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "amago", "train"]
     done = subprocess.run(
         [sys.executable, *command, "t-maze", *flags, "--seed", "1", "--run-dir", str(folder)],
