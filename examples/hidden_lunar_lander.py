@@ -40,7 +40,7 @@ gym.register("HiddenLunarLander-v0", HiddenLunarLander)
 def main(epochs: int) -> None:
     config = amago.override(amago.preset("recipe"), {"run.epochs": epochs})
     with tempfile.TemporaryDirectory() as folder:
-        result = amago.train(config, seed=0, run_dir=folder, env=HiddenLunarLander)
+        result = amago.train(config, seed=0, run_dir=folder, env=HiddenLunarLander).result
         print(f"return {result['return_mean']:.0f}, at random {result['random_return_mean']:.0f}")
 
 

@@ -42,7 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folders = {name: tmp_path_factory.mktemp("runs") / "run" for name in NAMES}
     for name, folder in folders.items():
         fast = {
-            "optim.learning_rate": 0.001,
+            "optim.learning_rate": 0.01,
             "optim.warmup_updates": 0,
             "run.updates_per_epoch": 15,
         }

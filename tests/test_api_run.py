@@ -192,7 +192,7 @@ def test_an_open_run_has_no_result_and_says_how_to_get_one() -> None:
     with pytest.raises(ValueError, match=r"not complete.*\.resume\(\)"):
         _ = run.result
     with pytest.raises(ValueError, match="is not a run"):
-        amago.Run("nowhere")
+        _ = amago.Run("nowhere").config
 
 
 def test_reprs_and_listings_are_short_and_name_what_there_is() -> None:

@@ -245,7 +245,7 @@ def test_an_instruction_is_typed_parsed_and_followed(visit: Open) -> None:
     expect(page.locator("#asking")).to_be_visible()
     assert page.locator("#asked li").count() >= 2
     page.fill("#instruction", "eat cow")
-    expect(page.locator("#parsed")).to_have_text("expected a number in a goal, got 'eat'")
+    expect(page.locator("#parsed")).to_contain_text("expected a number in a goal, got 'eat'")
     page.click("#ask button")
     expect(page.locator("#message")).to_contain_text("expected a number in a goal")
     page.fill("#instruction", "1")

@@ -115,7 +115,7 @@ def test_training_that_fails_leaves_no_file_of_the_run_open(
     def fail(*_: Any) -> None:
         raise RuntimeError("the learner broke")
 
-    monkeypatch.setattr(Learner, "step", fail)
+    monkeypatch.setattr(Learner, "learn", fail)
     with pytest.raises(RuntimeError, match="the learner broke"):
         api.train(tiny("wind", {"run.epochs": 5}), 0, tmp_path / "run")
     assert _open_below(tmp_path) == []

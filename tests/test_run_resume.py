@@ -278,10 +278,10 @@ def _die_at_call(config: Config, folder: Path, where: str) -> None:
     if where == "evict":
         original_evict = TrajectoryStore.evict
 
-        def evict(self: TrajectoryStore) -> None:
+        def evict(self: TrajectoryStore, below: int | None = None) -> None:
             if self.window[1] == 15:  # at the checkpoint of epoch 5, which no evaluation made
                 die()
-            original_evict(self)
+            original_evict(self, below)
 
         TrajectoryStore.evict = evict  # type: ignore[method-assign]
     else:
