@@ -40,7 +40,8 @@ def read_header(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.exists():
         raise ValueError(
-            f"{folder} is not a run: it has no config.json; runs are made by `amago train`"
+            f"{folder} is not a run: it has no config.json (was it moved or removed?); "
+            "runs are made by `amago train`"
         )
     check_links(folder)
     header: dict[str, Any] = read_json(path)
