@@ -99,8 +99,7 @@ def train(
     config = resolve(config, set, settings)
     make_env: MakeEnv | None = as_maker(env)
     if isinstance(make_env, VectorMaker):
-        lanes = {"env.num_lanes": make_env.num_lanes, "env.eval_lanes": make_env.num_lanes}
-        config = override(config, lanes)
+        config = override(config, make_env.settings())
     elif check and (make_env is not None or is_foreign(config.env)):
         check_before_training(partial(single_env, config.env, make_env), seed)
     custom = _custom(make_env, encoder, memory, terms)

@@ -32,6 +32,10 @@ class VectorMaker:
     def num_lanes(self) -> int:
         return self.one_lane().num_lanes
 
+    def settings(self) -> dict[str, int]:
+        """The numbers of lanes that a run has with it."""
+        return {"env.num_lanes": self.num_lanes, "env.eval_lanes": self.num_lanes}
+
     def lanes(self, settings: EnvSettings, seed: int) -> VectorEnv:
         """All of its lanes."""
         for name in ("trials", "horizon", "instruction", "wrappers", "num_workers"):

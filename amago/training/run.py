@@ -212,15 +212,7 @@ def _build(
         folder / "replay", env.spec, config.replay.capacity, state, what_is_left, keep_all
     )
     opened.callback(store.close)
-    context_length, rows = resolve_context_length(config, env.spec), config.replay.batch_rows
-    sampler = Sampler(
-        store,
-        config.replay.batch_size * config.optim.accumulate,
-        context_length,
-        derive(seed, "batches"),
-        StoreRelabeler(store, config.relabel) if _relabels(config, env.spec) else None,
-        rows and rows * config.optim.accumulate,
-    )
+    sampler = _make_sampler(config, env.spec, store, seed)
     metrics, timing = state.get("offsets", (0, 0))
     logger = Logger(
         folder,
@@ -236,6 +228,19 @@ def _build(
     if state:
         _restore_counters(run, state)
     return run
+
+
+def _make_sampler(config: Config, spec: EnvSpec, store: TrajectoryStore, seed: int) -> Sampler:
+    """Batches of the replay; updates in parts take them as many times as large."""
+    parts, rows = config.optim.accumulate, config.replay.batch_rows
+    return Sampler(
+        store,
+        config.replay.batch_size * parts,
+        resolve_context_length(config, spec),
+        derive(seed, "batches"),
+        StoreRelabeler(store, config.relabel) if _relabels(config, spec) else None,
+        rows and rows * parts,
+    )
 
 
 def make_exploration(
