@@ -232,3 +232,12 @@ def test_a_run_in_another_thread_leaves_signals_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_a_signal_that_compiled_code_turned_into_an_error_still_stops_the_run() -> None:
+    with pytest.raises(SystemExit) as stopped, interrupt.stoppable():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except SystemExit:
+            raise TypeError("could not determine the shape of an object") from None
+    assert stopped.value.code == 143
