@@ -4,8 +4,9 @@
 
 `places`: N places with random contents are shown once each, then asked for in another order.
 `cards`: cards with faces are turned at random; where a face was seen before, which other place has
-it? `label` teaches the right place, `reward` whether one random place was right, as a critic is
-taught. Ends when 90% of the answers are right on a batch of its own, or after `--updates`.
+it? `turns`: the same as a game of two cards a turn, in which a guess may be lucky. `label` teaches
+the right place, `reward` whether one random place was right, as a critic is taught. Ends when 90%
+of the answers are right on a batch of its own, or after `--updates`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class Questions:
     rows: Tensor
     answers: Tensor
     asked: Tensor
+    tried: Tensor | None = None
+    """The place that was turned next, [B, T], where the game says which."""
+    paid: Tensor | None = None
+    """Whether that was a match, [B, T], seen before or not."""
 
 
 def places(batch: int, size: int, length: int) -> Questions:
@@ -63,7 +68,27 @@ def cards(batch: int, size: int, length: int) -> Questions:
     return Questions(rows, other, asked)
 
 
-TASKS = {"places": places, "cards": cards}
+def turns(batch: int, size: int, length: int) -> Questions:
+    """Two cards a turn: after every other row one card lies open, and its match pays."""
+    faces = (torch.arange(size) // 2)[torch.rand(batch, size).argsort(-1)]
+    where = torch.randint(size, (batch, length))
+    second = where[:, 1::2]
+    again = second == where[:, : 2 * second.shape[1] : 2]
+    where[:, 1::2] = torch.where(again, (second + 1) % size, second)
+    what = faces.gather(1, where)
+    is_open = (torch.arange(length) % 2 == 0).expand(batch, -1)
+    same = faces[:, None, :] == what[:, :, None]
+    other = (same & ~F.one_hot(where, size).bool()).float().argmax(-1)
+    seen = F.one_hot(where, size).cumsum(1) > 0
+    asked = seen.gather(-1, other[..., None])[..., 0] & is_open
+    shown = (F.one_hot(where, size), F.one_hot(what, size // 2), is_open[..., None])
+    tried = torch.cat((where[:, 1:], where[:, :1]), 1)
+    paid = (tried == other) & is_open
+    paid[:, -1] = False
+    return Questions(torch.cat(shown, -1).float(), other, asked, tried, paid)
+
+
+TASKS = {"places": places, "cards": cards, "turns": turns}
 
 
 class Reader(nn.Module):
@@ -86,9 +111,11 @@ class Reader(nn.Module):
 def loss_of(output: Tensor, questions: Questions, feedback: str) -> Tensor:
     if feedback == "label":
         return F.cross_entropy(output[questions.asked], questions.answers[questions.asked])
-    tried = torch.randint(output.shape[-1], questions.answers.shape)
+    tried, right = questions.tried, questions.paid
+    if tried is None or right is None:
+        tried = torch.randint(output.shape[-1], questions.answers.shape)
+        right = (tried == questions.answers) & questions.asked
     value = output.gather(-1, tried[..., None])[..., 0]
-    right = (tried == questions.answers) & questions.asked
     spread = right.float().std()
     return ((value - (right.float() - right.float().mean()) / spread) ** 2).mean()
 

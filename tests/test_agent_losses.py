@@ -512,16 +512,18 @@ HORIZONS = [1, 2, 5, 24, 100, 400, 1000, 30_000, None]
 
 
 @pytest.mark.parametrize("horizon", HORIZONS)
-def test_discounts_follow_from_the_horizon(horizon):
+@pytest.mark.parametrize(("kind", "widest"), [("discrete", 4), ("continuous", 8)])
+def test_discounts_follow_from_the_horizon(horizon, kind, widest):
     settings = AgentSettings(discounts="horizon", acting_discount=None)
-    discounts = settings.resolve_discounts("discrete", horizon)
-    steps = 1 / (1 - np.array(discounts))
-    assert steps[0] == pytest.approx(2.0)  # rewards that come at once are always learned
+    discounts = settings.resolve_discounts(kind, horizon)
+    assert discounts[0] == 0.0  # rewards that come at once are always learned
     assert discounts[-1] == settings.resolve_acting(horizon)
-    assert steps[-1] == pytest.approx(max(2.0, (horizon or 200) / 2), rel=1e-2)
+    steps = 1 / (1 - np.array(discounts[1:]))
+    assert steps[0] == pytest.approx(2.0)
+    assert steps[-1] == pytest.approx(min(50.0, max(2.0, (horizon or 200) / 2)), rel=1e-2)
     factors = steps[1:] / steps[:-1]
     assert factors == pytest.approx(factors.mean(), rel=1e-2) if len(factors) else True
-    assert all(factor < 4 for factor in factors)
+    assert all(factor < widest for factor in factors)
 
 
 def test_an_acting_discount_that_is_given_ends_the_ladder():

@@ -503,3 +503,26 @@ def test_the_heads_have_the_activation_that_is_asked_for(kind, activation):
     one, other = actor.trunk(states)
     assert torch.equal(one, other) == dead
     assert torch.equal(values[:, 0], values[:, 1]) == dead
+
+
+@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+def test_hidden_layers_of_critics_are_normalised_where_asked(kind):
+    """Against one critic, state by state, in plain numbers."""
+    torch.manual_seed(0)
+    settings = HeadSettings(hidden=(5, 4), num_critics=2, layer_norm=True)
+    spec = ActionSpec(kind, 2)
+    critics = build_critics(3, spec, (0.5,), settings)
+    states = torch.randn(6, 3)
+    action = torch.randint(2, (6,)) if kind == "discrete" else torch.randn(6, 2)
+    got = critics(states, PopArt(1)).at(action).normalised
+    horizon = torch.tensor([math.log1p(2.0)])
+    for c in range(2):
+        for m in range(6):
+            x = states[m] if kind == "discrete" else torch.cat((states[m], action[m], horizon))
+            for layer in critics.layers[:-1]:
+                x = x @ layer.weight[c] + layer.bias[c, 0]
+                x = (x - x.mean()) / (x.var(correction=0) + 1e-5).sqrt()
+                x = torch.where(x > 0, x, 0.01 * x)
+            x = x @ critics.layers[-1].weight[c] + critics.layers[-1].bias[c, 0]
+            want = x[action[m]] if kind == "discrete" else x[0]
+            torch.testing.assert_close(got[c, m, 0], want)

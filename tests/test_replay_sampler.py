@@ -195,10 +195,23 @@ def test_settings_out_of_range_are_refused(store) -> None:
 
 @pytest.mark.parametrize("context_length", [6, 100])
 def test_a_batch_counted_in_rows_has_as_many_windows_as_hold_them(store, context_length) -> None:
-    lengths = [min(steps, context_length) for steps in (*range(4, 28, 3), 12)]
+    lengths = np.array([*range(4, 28, 3), 12])
     sampler = Sampler(store, 16, context_length, seed=3, batch_rows=1_000)
-    windows = math.ceil(1_000 / np.mean(lengths))
+    covering = np.maximum(1.0, lengths / context_length).sum()
+    windows = math.ceil(1_000 * covering / lengths.sum())
     batches = [sampler.batch(update) for update in range(20)]
     transitions = [sum(batch.lengths) - len(batch.lengths) for batch in batches]
     assert {len(batch.lengths) for batch in batches} == {windows}
     assert np.mean(transitions) == pytest.approx(1_000, rel=0.05)
+
+
+def test_a_batch_counted_in_rows_shows_every_stored_row_equally_often(store) -> None:
+    """Windows of 6: a trajectory of 25 steps is drawn four times as often as one of 4."""
+    lengths = {i: store.lengths[i] for i in store.ids.tolist()}
+    sampler = Sampler(store, 16, context_length=6, seed=5, batch_rows=4_000)
+    drawn = dict.fromkeys(lengths, 0)
+    for update in range(20):
+        for pick in sampler._snapshot().draw(np.random.default_rng((5, update))):
+            drawn[pick] += min(lengths[pick], 6)
+    shown = np.array([drawn[i] / steps for i, steps in lengths.items()])
+    assert shown == pytest.approx(shown.mean(), rel=0.1)

@@ -18,9 +18,13 @@ CONTINUOUS_DISCOUNTS = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
 _WIDE_DISCOUNTS = (0.1, 0.3, 0.5)
 """Short horizons that the "wide" set adds (paper Figure 18)."""
 _SHORTEST = 2.0
-"""Steps that the shortest discount of a ladder looks ahead."""
-_RUNG = 2.5
+"""Steps that the second discount of a ladder looks ahead; the first is 0, the reward alone."""
+_LONGEST = 50.0
+"""Most steps that the acting discount looks ahead, where it follows from the horizon."""
+_RUNG = {"discrete": 2.5}
 """From one discount of a ladder to the next the horizon grows by about this factor."""
+_WIDE_RUNG = 5.0
+"""The same for other actions, where every discount costs a pass of all critics of its own."""
 _UNKNOWN_HORIZON = 200
 """Steps of a rollout where the environment does not tell."""
 
@@ -29,11 +33,11 @@ _UNKNOWN_HORIZON = 200
 class AgentSettings:
     discounts: Literal["auto", "wide", "single", "horizon"] | tuple[float, ...] = "auto"
     """Discounts learned at once: auto (the paper's set for the action kind), wide (auto and
-    short horizons), single (the acting discount alone), horizon (a geometric ladder
+    short horizons), single (the acting discount alone), horizon (0, then a geometric ladder
     from two steps ahead to the acting discount), or the numbers themselves."""
     acting_discount: float | None = 0.999
     """Discount of the policy that acts; added to the set when it is missing. Unset: one that
-    looks half the environment's horizon ahead."""
+    looks half the environment's horizon ahead, at most 50 steps."""
     reward_scale: float = 10.0
     """Rewards are multiplied by this inside the loss."""
     sequence_models: Literal["shared", "target", "separate"] = "shared"
@@ -71,7 +75,8 @@ class AgentSettings:
         """The discount that acts."""
         if self.acting_discount is not None:
             return self.acting_discount
-        return round(1.0 - 1.0 / max(_SHORTEST, (horizon or _UNKNOWN_HORIZON) / 2), 6)
+        ahead = min(_LONGEST, (horizon or _UNKNOWN_HORIZON) / 2)
+        return round(1.0 - 1.0 / max(_SHORTEST, ahead), 6)
 
     def resolve_discounts(self, action_kind: str, horizon: int | None = None) -> tuple[float, ...]:
         """The discounts of a run, ascending, with the acting discount among them."""
@@ -84,19 +89,19 @@ class AgentSettings:
                 "auto": auto,
                 "wide": _WIDE_DISCOUNTS + auto,
                 "single": (),
-                "horizon": _ladder(acting),
+                "horizon": _ladder(acting, _RUNG.get(action_kind, _WIDE_RUNG)),
             }[self.discounts]
         return tuple(sorted({*chosen, acting}))
 
 
-def _ladder(longest: float) -> tuple[float, ...]:
-    """Discounts whose horizons 1/(1-γ) grow by a constant factor, from _SHORTEST to `longest`."""
+def _ladder(longest: float, rung: float) -> tuple[float, ...]:
+    """0, then discounts whose horizons 1/(1-γ) grow by a constant factor up to `longest`."""
     end = 1.0 / (1.0 - longest)
     if end <= _SHORTEST:
-        return (longest,)
-    rungs = max(1, round(math.log(end / _SHORTEST) / math.log(_RUNG)))
-    steps = (_SHORTEST * (end / _SHORTEST) ** (rung / rungs) for rung in range(rungs))
-    return (*(round(1.0 - 1.0 / step, 6) for step in steps), longest)
+        return (0.0, longest)
+    rungs = max(1, round(math.log(end / _SHORTEST) / math.log(rung)))
+    steps = (_SHORTEST * (end / _SHORTEST) ** (number / rungs) for number in range(rungs))
+    return (0.0, *(round(1.0 - 1.0 / step, 6) for step in steps), longest)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class DiscreteCritics(nn.Module):
         self.num_critics = settings.num_critics
         self.shape = (num_discounts, action.size)
         self.bins = _bins(settings)
-        self.slope = NEGATIVE_SLOPE[settings.activation]
+        self.activate = _Activation(settings)
         width = num_discounts * action.size * (1 if self.bins is None else self.bins.count)
         self.layers = _ensemble(settings, (state_dim, *settings.hidden, width), self.bins)
 
@@ -62,7 +62,7 @@ class DiscreteCritics(nn.Module):
         x = state.expand(count, -1, -1)
         with mixed():
             for layer in hidden:
-                x = F.leaky_relu_(layer(x, members), self.slope)
+                x = self.activate(layer(x, members))
             output = torch.unflatten(widened(last(x, members)), -1, (*self.shape, -1))
         if self.bins is not None:
             return BinnedDiscreteValues(output, self.bins)
@@ -133,7 +133,7 @@ class ContinuousCritics(nn.Module):
         self.state_dim, self.num_critics = state_dim, settings.num_critics
         self.action = action
         self.bins = _bins(settings)
-        self.slope = NEGATIVE_SLOPE[settings.activation]
+        self.activate = _Activation(settings)
         # Each discount has output weights of its own, so that PopArt can rescale it alone;
         # bins have one scale for all.
         width = len(discounts) if self.bins is None else self.bins.count
@@ -178,9 +178,9 @@ class ContinuousCritics(nn.Module):
         )
         from_rest = torch.bmm(rest, weight[:, self.state_dim :])
         joined = from_rest.view(*shape, -1) + from_state[:, :, None]
-        x = F.leaky_relu_(joined, self.slope).flatten(1, 2)
+        x = self.activate(joined).flatten(1, 2)
         for layer in hidden:
-            x = F.leaky_relu_(layer(x, members, detach), self.slope)
+            x = self.activate(layer(x, members, detach))
         if self.bins is not None:
             logits: Tensor = last(x, members, detach).view(*shape, -1)
             return logits
@@ -243,6 +243,19 @@ def build_critics(
     if action.kind == "discrete":
         return DiscreteCritics(state_dim, action, len(discounts), settings)
     return ContinuousCritics(state_dim, action, discounts, settings)
+
+
+class _Activation(nn.Module):
+    """What follows each hidden layer of a critic."""
+
+    def __init__(self, settings: HeadSettings) -> None:
+        super().__init__()
+        self.slope, self.layer_norm = NEGATIVE_SLOPE[settings.activation], settings.layer_norm
+
+    def forward(self, x: Float[Tensor, "*rows H"]) -> Float[Tensor, "*rows H"]:
+        if self.layer_norm:
+            x = F.layer_norm(x, x.shape[-1:])
+        return F.leaky_relu_(x, self.slope)
 
 
 def _rescale(layer: nn.Module, scale: Tensor, shift: Tensor) -> None:

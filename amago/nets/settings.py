@@ -111,6 +111,9 @@ class HeadSettings:
     """Activation function of the actor and the critics."""
     num_critics: int = 4
     """Critics in the ensemble."""
+    layer_norm: bool = False
+    """Normalise the hidden layers of the critics, so that values of actions that were never taken
+    stay within reason."""
     probability_floor: float = 1e-3
     """Smallest probability of an allowed discrete action (at most .1/A)."""
     critic: Literal["scalar", "two_hot", "hl_gauss"] = "scalar"

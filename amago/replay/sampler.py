@@ -38,10 +38,26 @@ class _Snapshot:
     ids: NDArray[np.int64]
     transform: Transform | None
     num_windows: int
+    shares: NDArray[np.float64] | None
+    """Cumulated chances of the ids to be drawn, up to 1; None: all the same."""
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        """The trajectories of one batch, with replacement."""
+        if self.shares is None:
+            numbers = rng.integers(len(self.ids), size=self.num_windows)
+        else:
+            numbers = np.searchsorted(self.shares, rng.random(self.num_windows), side="right")
+        drawn: list[int] = self.ids[numbers].tolist()
+        return drawn
 
 
 class Sampler:
-    """Uniform windows of uniform trajectories, a function of (seed, update, store window)."""
+    """Windows of stored trajectories, a function of (seed, update, store window).
+
+    Batches of so many windows: uniform windows of uniform trajectories. Batches of so many rows:
+    a trajectory that is longer than a window is drawn more often, as many times as windows would
+    cover it, so that every stored row teaches equally often.
+    """
 
     def __init__(
         self,
@@ -104,8 +120,7 @@ class Sampler:
 
     def _make(self, update_index: int, snapshot: _Snapshot) -> Batch:
         rng = np.random.default_rng((self._seed, update_index))
-        picks = snapshot.ids[rng.integers(len(snapshot.ids), size=snapshot.num_windows)].tolist()
-        cuts = (self._sound_window(pick, snapshot, rng) for pick in picks)
+        cuts = (self._sound_window(pick, snapshot, rng) for pick in snapshot.draw(rng))
         starts, windows = zip(*cuts, strict=True)
         return collate(windows, starts, self._max_goals)
 
@@ -143,11 +158,10 @@ class Sampler:
         transform = self._transform
         if isinstance(transform, WindowTransform):
             transform = transform.snapshot()
-        return _Snapshot(ids, transform, self._num_windows(ids))
-
-    def _num_windows(self, ids: NDArray[np.int64]) -> int:
-        """As many windows as hold `batch_rows` at the stored trajectories' mean length."""
         if self._batch_rows is None:
-            return self._batch_size
-        lengths = [min(self._store.lengths[i], self._context_length) for i in ids.tolist()]
-        return math.ceil(self._batch_rows / float(np.mean(lengths)))
+            return _Snapshot(ids, transform, self._batch_size, None)
+        lengths = np.array([self._store.lengths[i] for i in ids.tolist()])
+        covering = np.cumsum(np.maximum(1.0, lengths / self._context_length))
+        # As many windows as hold `batch_rows` on average: the last sum covers all rows once.
+        num_windows = math.ceil(self._batch_rows * covering[-1] / lengths.sum())
+        return _Snapshot(ids, transform, num_windows, covering / covering[-1])
