@@ -6,7 +6,9 @@
 `cards`: cards with faces are turned at random; where a face was seen before, which other place has
 it? `turns`: the same as a game of two cards a turn, in which a guess may be lucky. `label` teaches
 the right place, `reward` whether one random place was right, as a critic is taught. Ends when 90%
-of the answers are right on a batch of its own, or after `--updates`.
+of the answers are right on a batch of its own, or after `--updates`. `--recall W` adds a second
+loss of weight W: in a copy of half of the games the place or the face of every fifth row is
+hidden, and has to be told from what was seen before.
 """
 
 from __future__ import annotations
@@ -99,12 +101,16 @@ class Reader(nn.Module):
         self.encoder = nn.Sequential(mlp((width, 64, 64)), nn.LayerNorm(64))
         self.memory = TransformerMemory(64, settings, context_length=1000, horizon=1000)
         self.head = mlp((settings.model_dim, 128, 128, outputs))
+        self.recall = mlp((settings.model_dim, 128, width))
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def states(self, rows: Tensor) -> Tensor:
         batch, length = rows.shape[:2]
         encoded, time = self.encoder(rows).flatten(0, 1), torch.arange(length).repeat(batch)
-        states = self.memory(encoded, time, Sequences([length] * batch))
-        answers: Tensor = self.head(states).unflatten(0, (batch, length))
+        states: Tensor = self.memory(encoded, time, Sequences([length] * batch))
+        return states.unflatten(0, (batch, length))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        answers: Tensor = self.head(self.states(rows))
         return answers
 
 
@@ -118,6 +124,23 @@ def loss_of(output: Tensor, questions: Questions, feedback: str) -> Tensor:
     value = output.gather(-1, tried[..., None])[..., 0]
     spread = right.float().std()
     return ((value - (right.float() - right.float().mean()) / spread) ** 2).mean()
+
+
+def recall_loss(reader: Reader, rows: Tensor, size: int) -> Tensor:
+    """Cross-entropy of hidden places and faces, of half of the games of cards."""
+    rows = rows[: len(rows) // 2]
+    fields = (slice(0, size), slice(size, size + size // 2))
+    draw = torch.rand(rows.shape[:2])
+    hidden = (draw < 0.1, (draw >= 0.1) & (draw < 0.2))
+    shown = rows.clone()
+    for field, rows_hidden in zip(fields, hidden, strict=True):
+        shown[..., field][rows_hidden] = 0.0
+    told = reader.recall(reader.states(shown))
+    losses = [
+        F.cross_entropy(told[..., field][at], rows[..., field][at].argmax(-1), reduction="sum")
+        for field, at in zip(fields, hidden, strict=True)
+    ]
+    return torch.stack(losses).sum() / torch.stack(hidden).sum()
 
 
 def updates_until_found(options: argparse.Namespace, seed: int) -> tuple[int | None, float, float]:
@@ -139,6 +162,8 @@ def updates_until_found(options: argparse.Namespace, seed: int) -> tuple[int | N
         questions = make(options.batch, options.size, options.length)
         power_iterate(reader)
         loss = loss_of(reader(questions.rows), questions, options.feedback)
+        if options.recall:
+            loss = loss + options.recall * recall_loss(reader, questions.rows, options.size)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
@@ -166,7 +191,10 @@ def main() -> None:
     parser.add_argument("--warmup", action="store_true", help="over 500 updates")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--set", nargs="*", default=[], help="position=rope num_heads=4 …")
+    parser.add_argument("--recall", type=float, default=0.0, help="games of cards only")
     options = parser.parse_args()
+    if options.recall and options.task == "places":
+        parser.error("--recall is for --task cards and --task turns")
     torch.set_num_threads(1)
     for seed in options.seeds:
         found, right, seconds = updates_until_found(options, seed)

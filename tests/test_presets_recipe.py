@@ -53,5 +53,6 @@ def test_presets_of_the_paper_have_none_of_the_recipes_own_parts() -> None:
     for config in paper:
         assert config.optim.beta2 == 0.999
         assert not config.transformer.previous_row
+        assert not config.heads.layer_norm
         assert config.replay.batch_rows is None
         assert config.agent.discounts != "horizon"
