@@ -176,7 +176,7 @@ def load(
     custom = _custom(env, encoder, memory, terms)
     check_custom(source.name, source.header, custom.names())
     config = source.config
-    check_trusted(source.name, config, trust=trust, named=env is not None)
+    check_trusted(source.name, config.env, trust=trust, named=env is not None)
     with contextlib.closing(single_env(config.env, env)) as example:
         spaces = example.observation_space, example.action_space
     lanes = max(1, len(config.env.ids))

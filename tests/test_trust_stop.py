@@ -88,6 +88,26 @@ def _resume(folder: Path) -> None:
     api.resume(folder)
 
 
+class Swallowed(SignalDuring):
+    """Compiled code that answers the signal's exception with one of its own."""
+
+    def phase(self, name: str, fraction: float = 0.0) -> None:
+        try:
+            super().phase(name, fraction)
+        except BaseException as error:
+            raise TypeError("could not determine the shape") from error
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_whose_exception_was_replaced_still_ends_the_run_as_that_signal(
+    number: signal.Signals, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    view = Swallowed(2, "learning", number)
+    assert in_another_process(_exits, _train, folder, view) == 128 + number
+    assert "the checkpoint of epoch 1 is kept" in capfd.readouterr().err
+
+
 def test_a_run_stopped_twice_still_goes_on_exactly(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = SignalDuring(2, "learning", signal.SIGTERM)

@@ -34,6 +34,9 @@ def explain(error: BaseException) -> str:
     if isinstance(error, MemoryError) or any(part in text.lower() for part in _OUT_OF_MEMORY):
         first = text.splitlines()[0] if text else "no more was told"
         return f"{_REASONS[errno.ENOMEM]} ({first})"
+    if "mdb_" in text and os.strerror(errno.EIO) in text:
+        # What LMDB says of a write that was cut short, which a full disk does.
+        return f"the disk is full or reports an error; free some space, or check it ({text})"
     for number, reason in _REASONS.items():
         # LMDB and safetensors pass on what the system said as text.
         said_by_lmdb = "mdb_" in text and os.strerror(number) in text

@@ -76,7 +76,7 @@ def restore(
         header = read_header(folder)
         check_custom(folder, header, custom.names())
         old = from_dict(header["config"])
-        check_env(folder, old, trust=trust, named=custom.make_env is not None)
+        check_env(folder, old.env, trust=trust, named=custom.make_env is not None)
         check_address(folder, old, trust=trust or "scale.address" in (changes or {}))
         new = changed(folder, old, changes or {}, epochs)
         path, notes = _choose(folder, old, epoch)

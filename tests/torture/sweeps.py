@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -18,7 +17,7 @@ from test_run_helpers import differing
 
 from amago.sweep.jobs import Job, Step
 from amago.sweep.sweep import run_jobs
-from torture.children import Child, orphans
+from torture.children import Child, descendants, orphans
 from torture.kills import Tally
 from torture.runs import go_on
 
@@ -58,7 +57,7 @@ def _attempt(root: Path, seconds: float, rng: random.Random, tally: Tally) -> fl
     resumed = any((job.run_dir / "config.json").exists() for job in _jobs(root))
     child = Child(_sweep, root, log=root.parent / "sweep.log")
     time.sleep(rng.uniform(0.1, seconds))
-    victims = list(_processes(child.pid))
+    victims = descendants(child.pid)
     child_only = rng.random() < 0.4
     if child_only and victims:
         _kill(rng.choice(victims))
@@ -83,15 +82,6 @@ def _attempt(root: Path, seconds: float, rng: random.Random, tally: Tally) -> fl
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _processes(pid: int) -> Iterator[int]:
-    """The runs that a sweep has started."""
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            yield from map(int, (task / "children").read_text().split())
-    except OSError:
-        return
 
 
 def _sweep(root: Path) -> None:
