@@ -88,6 +88,8 @@ def problem(path: Path) -> str | None:
                 return f"{name} is damaged (its checksum differs)"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
+    except IsADirectoryError as error:
+        return f"{Path(error.filename).name} is a folder"
     except ValueError:
         return f"{CHECKSUMS} is damaged"
     return None
