@@ -269,3 +269,12 @@ def test_the_environment_of_a_run_with_a_class_of_its_own_is_asked_for(
     for verb in ("eval", "resume"):
         code, _, err = command(capsys, verb, run)
         assert code == 2 and "env=Mine" in err and "amago.resume" in err
+
+
+def test_a_working_folder_that_is_gone_does_not_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert command(capsys, "presets")[0] == 0

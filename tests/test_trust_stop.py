@@ -184,7 +184,7 @@ def test_a_signal_while_a_run_is_made_leaves_nothing_in_its_place(
     def stopped(*_: Any, **__: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr("amago.training.run.make_lanes", stopped)
+    monkeypatch.setattr("amago.training.assemble.make_lanes", stopped)
     folder = tmp_path / "run"
     assert in_another_process(_exits, _train, folder, Silent()) == 143
     assert not folder.exists()

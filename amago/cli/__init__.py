@@ -129,7 +129,10 @@ def _threads_without_traceback(*, shown: bool) -> Iterator[None]:
 
 def _add_working_folder() -> None:
     """Let --env.id my_module:MyEnv-v0 find a module here, unless here is a run folder."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # removed meanwhile: nothing can be found in it
+        return
     if any((folder / "config.json").exists() for folder in (here, *here.parents)):
         sys.path[:] = [path for path in sys.path if path not in ("", str(here))]
     else:

@@ -11,10 +11,11 @@ from typing import Any
 from amago.config import Config, differences, from_dict
 from amago.replay.guard import LOCK_NAME, WriterLock
 from amago.training import checkpoint, kept
+from amago.training.assemble import assemble
 from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_header, write_header
-from amago.training.run import Custom, TrainingRun, assemble
+from amago.training.run import Custom, TrainingRun
 from amago.training.trust import check_address, check_env, without_services
 
 _LOG = logging.getLogger("amago")
