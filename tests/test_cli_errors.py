@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import lmdb
@@ -278,3 +281,11 @@ def test_a_working_folder_that_is_gone_does_not_matter(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert command(capsys, "presets")[0] == 0
+
+
+def test_a_terminal_that_knows_ascii_only_is_no_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "amago", "presets"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0 and "wind" in done.stdout, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import sys
 import textwrap
@@ -64,6 +65,9 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of ASCII shows ? for ×, and goes on
+            stream.reconfigure(errors="replace")
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_help())
         sys.exit(0)

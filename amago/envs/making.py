@@ -19,14 +19,13 @@ from amago.envs.kinds import check_kinds, check_not_nan
 from amago.envs.named import find_class, imported
 from amago.envs.settings import EnvSettings
 
-MakeEnv = Callable[[], Env]
 _TIME_LIMIT = "max_episode_steps"
 """An argument of gymnasium.make itself."""
 _MINIGRID = ("MiniGrid-", "BabyAI-")
 """How the ids begin that importing minigrid registers."""
 
 
-def maker(settings: EnvSettings) -> MakeEnv:
+def maker(settings: EnvSettings) -> Callable[[], Env]:
     """gymnasium.make, with everything that can be checked beforehand checked."""
     kwargs = dict(settings.kwargs)
     cls = find_class(settings.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from amago.envs.foreign import what_it_is
 from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
-from amago.envs.making import MakeEnv, maker
+from amago.envs.making import maker
 from amago.envs.named import wrapped
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
@@ -24,6 +25,8 @@ from amago.envs.vector_maker import VectorMaker
 from amago.envs.worker_process import Factory
 from amago.envs.workers import WorkerVector
 from amago.types import EnvSpec, VectorEnv
+
+MakeEnv = Callable[[], Env]
 
 
 def register() -> None:
