@@ -29,7 +29,8 @@ import numpy as np
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMON = (
-    "--size tiny --run.threads 1 --run.epochs 1000000 --run.eval-interval 1 "
+    "--size tiny --run.threads 1 --run.epochs 1000000 --run.updates-per-epoch 10 "
+    "--run.eval-interval 1 "
     "--run.eval-episodes 4 --env.eval-lanes 4 --run.save-interval 1 --replay.capacity 200"
 )
 KINDS = {
@@ -44,6 +45,8 @@ LIMITS = {
     RELATIVE: 1.2,
 }  # fmt: skip
 """How many times as much there may be at the end; seconds alone follow the machine's load."""
+FEWEST = 12
+"""Looks at a run: two for each sixth of the time."""
 MOST_CHECKPOINTS = 3
 """The latest, the best, and one that is being written."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -87,6 +90,10 @@ def soak(kind: str, minutes: float, folder: Path, interval: float) -> list[Sampl
         code = child.wait(600)  # a busy machine takes its time
     if code != 128 + signal.SIGTERM:
         raise RuntimeError(f"the run did not stop as asked ({code}): see {log.name}")
+    if len(samples) < FEWEST:
+        raise RuntimeError(
+            f"{kind}: {len(samples)} looks at the run are too few to compare; raise --minutes"
+        )
     return samples
 
 
