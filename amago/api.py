@@ -15,7 +15,7 @@ from amago.agent.policy import AgentPolicy
 from amago.agent.terms import Term
 from amago.arguments import new_run_dir, resolve, run_name
 from amago.check.before import check_before_training, is_foreign
-from amago.check.check_env import Check, check
+from amago.check.check_env import Check, check_any
 from amago.config import Config, from_dict, override
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import MakeEnv, make_vector, named_env, single_env
@@ -176,7 +176,7 @@ def load(
     custom = _custom(env, encoder, memory, terms)
     check_custom(source.name, source.header, custom.names())
     config = source.config
-    check_trusted(source.name, config, trust=trust, named=env is not None)
+    check_trusted(source.name, config.env, trust=trust, named=env is not None)
     with contextlib.closing(single_env(config.env, env)) as example:
         spaces = example.observation_space, example.action_space
     lanes = max(1, len(config.env.ids))
@@ -233,28 +233,7 @@ def evaluate(
 def check_env(env: str | EnvSettings | MakeEnv | Env, steps: int = 1000, *, seed: int = 0) -> Check:
     """What amago sees of an environment, what training on it would cost, and every problem
     with its remedy; print it, or read `.problems`."""
-    if isinstance(env, str):
-        env = EnvSettings(id=env)
-    if isinstance(env, EnvSettings):
-        settings = env
-        kwargs = "".join(f" --env.kwargs.{name} {value}" for name, value in env.kwargs.items())
-        launch = f"amago train gym --env.id {env.id}{kwargs}"
-        return check(lambda: single_env(settings), steps, seed, launch)
-    if isinstance(env, gym.Env):
-        kept = _KeptOpen(env)
-        return check(lambda: kept, steps, seed)
-    if not callable(env):
-        raise ValueError(
-            "expected the id of an environment, a gymnasium.Env or a function that makes one, got "
-            f"{type(env).__name__}; of a vector environment, check a single lane"
-        )
-    return check(env, steps, seed)
-
-
-class _KeptOpen(gym.Wrapper[Any, Any, Any, Any]):
-    """A user's own environment, which is not ours to close."""
-
-    def close(self) -> None: ...
+    return check_any(env, steps, seed)
 
 
 def named_again(env: AnyEnv | None, config: Config) -> MakeEnv | None:

@@ -3,15 +3,17 @@
     python benchmarks/soak.py [--kinds relabeling pixels workers] [--minutes 20] [--write PAGE]
 
 Trains in a process of its own, one kind after the other, with a small replay that turns over all
-the time and a checkpoint per epoch, and looks at it every few seconds. Compared are medians over
-the second sixth and the last sixth of the time: the first sixth fills replay and caches. Speed is
-counted in seconds of the processor per epoch, in units of what a fixed piece of work takes at the
-same time, since other work on the machine slows both.
+the time, a checkpoint and an evaluation per epoch, and looks at it every few seconds. Compared are
+medians over the second sixth and the last sixth of the time: the first sixth fills replay and
+caches. Speed is counted in seconds of the processor per epoch, in units of what a fixed piece of
+work takes at the same time, since other work on the machine slows both. What grows ends the
+program with exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import signal
@@ -27,18 +29,26 @@ import numpy as np
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMON = (
-    "--size tiny --run.threads 1 --run.epochs 1000000 --run.eval-interval 10 "
-    "--run.save-interval 1 --replay.capacity 200"
+    "--size tiny --run.threads 1 --run.epochs 1000000 --run.updates-per-epoch 10 "
+    "--run.eval-interval 1 "
+    "--run.eval-episodes 4 --env.eval-lanes 4 --run.save-interval 1 --replay.capacity 200"
 )
 KINDS = {
     "relabeling": f"maze-runner {COMMON}",
     "pixels": f"pixel-recall {COMMON}",
     "workers": f"gym --env.num-workers 2 --rollout.steps-per-epoch 200 {COMMON}",
 }
-MARKS = ("<!-- soak -->\n", "<!-- end of soak -->")
-MOST_GROWTH = 1.1
-NOT_JUDGED = ("disk, MB", "processor, s per epoch")
-"""The disk holds one more row of metrics for every epoch; other work slows the processor."""
+MARKS = ("<!-- soak -->", "<!-- end of soak -->")
+RELATIVE = "in units of fixed work"
+LIMITS = {
+    "memory, MB": 1.1, "handles": 1.0, "processes": 1.0, "files": 1.0, "replay, MB": 1.1,
+    RELATIVE: 1.2,
+}  # fmt: skip
+"""How many times as much there may be at the end; seconds alone follow the machine's load."""
+FEWEST = 12
+"""Looks at a run: two for each sixth of the time."""
+MOST_CHECKPOINTS = 3
+"""The latest, the best, and one that is being written."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -52,7 +62,9 @@ class Sample:
     handles: int
     processes: int
     files: int
-    disk_mb: float
+    """Besides those of checkpoints, of which there are one or two."""
+    checkpoints: int
+    replay_mb: float
     epochs: int
     cpu_seconds: float
     fixed_seconds: float
@@ -78,20 +90,24 @@ def soak(kind: str, minutes: float, folder: Path, interval: float) -> list[Sampl
         code = child.wait(600)  # a busy machine takes its time
     if code != 128 + signal.SIGTERM:
         raise RuntimeError(f"the run did not stop as asked ({code}): see {log.name}")
+    if len(samples) < FEWEST:
+        raise RuntimeError(
+            f"{kind}: {len(samples)} looks at the run are too few to compare; raise --minutes"
+        )
     return samples
 
 
 def _sample(pid: int, run: Path, seconds: float) -> Sample:
     processes = _with_children(pid)
-    files = [path for path in run.rglob("*") if path.is_file()]
-    sizes = [path.stat().st_blocks * 512 for path in files if path.exists()]
+    files = [path for path in run.rglob("*") if "checkpoints" not in path.parts]
     return Sample(
         seconds,
         sum(_own_memory(each) for each in processes) / 2**20,
         sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in processes),
         len(processes),
-        len(files),
-        sum(sizes) / 2**20,
+        sum(path.is_file() for path in files),
+        sum(path.is_dir() for path in (run / "checkpoints").iterdir()),
+        (run / "replay" / "data.mdb").stat().st_blocks * 512 / 2**20,
         (run / "metrics.jsonl").read_bytes().count(b"\n"),
         sum(_cpu_seconds(each) for each in processes),
         _fixed_work(),
@@ -131,21 +147,25 @@ def compare(samples: list[Sample]) -> dict[str, tuple[float, float]]:
     """Medians of the second sixth and of the last sixth."""
     size = max(len(samples) // 6, 1)
     early, late = samples[size : 2 * size], samples[-size:]
-    names = ("memory, MB", "handles", "processes", "files", "disk, MB")
+    names = ("memory, MB", "handles", "processes", "files", "checkpoints", "replay, MB")
     columns = zip(zip(*map(astuple, early), strict=True), zip(*map(astuple, late), strict=True),
                   strict=True)  # fmt: skip
     pairs = [(median(a), median(b)) for a, b in columns]
-    found = dict(zip(names, pairs[1:6], strict=True))
+    found = dict(zip(names, pairs[1:7], strict=True))
     speeds = (_cpu_per_epoch(early), _cpu_per_epoch(late))
     found["processor, s per epoch"] = speeds
     fixed = [median(sample.fixed_seconds for sample in part) for part in (early, late)]
-    found["in units of fixed work"] = (speeds[0] / fixed[0], speeds[1] / fixed[1])
+    found[RELATIVE] = (speeds[0] / fixed[0], speeds[1] / fixed[1])
     return found
 
 
 def _cpu_per_epoch(samples: list[Sample]) -> float:
-    first, last = samples[0], samples[-1]
-    return (last.cpu_seconds - first.cpu_seconds) / max(last.epochs - first.epochs, 1)
+    """The slope of seconds over epochs, since an epoch may last longer than a look takes."""
+    epochs = np.array([sample.epochs for sample in samples], float)
+    seconds = np.array([sample.cpu_seconds for sample in samples])
+    epochs -= epochs.mean()
+    spread = float(epochs @ epochs)
+    return float(epochs @ seconds) / spread if spread else math.nan
 
 
 def table(results: dict[str, list[Sample]]) -> str:
@@ -162,13 +182,27 @@ def table(results: dict[str, list[Sample]]) -> str:
 
 
 def growing(results: dict[str, list[Sample]]) -> list[str]:
-    """What has grown by more than a tenth."""
-    return [
-        f"{kind}: {name} {early:.3g} → {late:.3g}"
-        for kind, samples in results.items()
-        for name, (early, late) in compare(samples).items()
-        if name not in NOT_JUDGED and late > MOST_GROWTH * early
-    ]
+    """What has grown beyond its limit, or could not be measured."""
+    found = []
+    for kind, samples in results.items():
+        pairs = compare(samples)
+        found += [
+            f"{kind}: {name} {pairs[name][0]:.3g} → {pairs[name][1]:.3g}"
+            for name, limit in LIMITS.items()
+            if not pairs[name][1] <= limit * pairs[name][0]
+        ]
+        if max(sample.checkpoints for sample in samples) > MOST_CHECKPOINTS:
+            found.append(f"{kind}: more than {MOST_CHECKPOINTS} checkpoints at a time")
+    return found
+
+
+def write(page: Path, text: str) -> None:
+    """Put the table into the place that a page has for it."""
+    before, first, rest = page.read_text().partition(MARKS[0])
+    _, second, after = rest.partition(MARKS[1])
+    if not (first and second):
+        raise ValueError(f"{page} has no place for the table: it needs the marks {MARKS}")
+    page.write_text(f"{before}{first}\n{text}\n{second}{after}")
 
 
 def main() -> int:
@@ -183,11 +217,10 @@ def main() -> int:
     for kind in options.kinds:
         results[kind] = soak(kind, options.minutes, folder, options.interval)
         print(table({kind: results[kind]}), flush=True)
-    text = f"{time.strftime('%Y-%m-%d')}:\n\n{table(results)}\n"
+    text = f"{time.strftime('%Y-%m-%d')}:\n\n{table(results)}"
     print(text)
     if options.write is not None:
-        before, _, rest = options.write.read_text().partition(MARKS[0])
-        options.write.write_text(before + MARKS[0] + text + MARKS[1] + rest.partition(MARKS[1])[2])
+        write(options.write, text)
     found = growing(results)
     for line in found:
         print("GROWS:", line)

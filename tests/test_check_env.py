@@ -311,6 +311,7 @@ def test_a_broken_acting_path_is_a_problem(monkeypatch) -> None:
 
 def test_suggestions_fit_the_environment() -> None:
     report = examine(Patient, 60)
+    report.step_seconds = 1e-5  # whatever else the machine does
     assert suggest(report) == {"replay.context_length": 4, "agent.reward_scale": 10.0}
     report.step_seconds, report.reward_range = 0.01, (-500.0, 2.0)
     assert suggest(report)["env.num_workers"] == 2

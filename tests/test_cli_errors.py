@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import lmdb
@@ -269,3 +272,20 @@ def test_the_environment_of_a_run_with_a_class_of_its_own_is_asked_for(
     for verb in ("eval", "resume"):
         code, _, err = command(capsys, verb, run)
         assert code == 2 and "env=Mine" in err and "amago.resume" in err
+
+
+def test_a_working_folder_that_is_gone_does_not_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert command(capsys, "presets")[0] == 0
+
+
+def test_a_terminal_that_knows_ascii_only_is_no_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "amago", "presets"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0 and "wind" in done.stdout, done.stderr

@@ -76,7 +76,7 @@ ADVICE: dict[str, Lines] = {
     "amago examples": lambda r, f: [["examples"]],
     "amago examples NAME": lambda r, f: [["examples", _an_example()]],
     "amago check-env": lambda r, f: [["check-env", "CartPole-v1", "--steps", "20"]],
-    "amago check-env {}": lambda r, f: [["check-env", "CartPole-v1", "--steps", "20"]],
+    "amago check-env {}{}": lambda r, f: [["check-env", "CartPole-v1", "--steps", "20"]],
     "amago import": _npz,
     "amago import npz FILE --run {}": _npz,
     "amago pack RUN": lambda r, f: [["pack", r, "--out", f / "agent.safetensors"]],

@@ -287,7 +287,7 @@ def test_every_kind_of_failure_is_one_sentence_with_a_remedy() -> None:
     by_lmdb = lmdb.Error("mdb_txn_commit: No space left on device")
     assert explain(by_lmdb).startswith("the disk is full")
     cut_short = lmdb.Error("mdb_txn_commit: Input/output error")
-    assert explain(cut_short).startswith("the disk is full, or the disk reports an error")
+    assert explain(cut_short).startswith("the disk is full or reports an error; free")
     assert "memory" in explain(MemoryError())
     assert "--debug shows where" in explain(ZeroDivisionError("division by zero"))
     assert explain(ValueError("expected 3, got 4")) == "expected 3, got 4"

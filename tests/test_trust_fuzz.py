@@ -110,9 +110,13 @@ def test_any_config_file_is_read_or_refused(path: str, value: Any) -> None:
 
 STATE: dict[str, Any] = {
     "version": 1, "epoch": 3, "env_steps": 9, "updates": 4, "skipped": 0, "exploration_steps": 1.0,
-    "episodes": [1, 2], "window": [0, 3], "best_return": None, "best_epoch": None,
-    "offsets": [10, 10], "seconds": 1.5,
+    "episodes": [1, 2], "curriculum": {}, "window": [0, 3], "collected": None,
+    "best_return": None, "best_epoch": None, "offsets": [10, 10], "seconds": 1.5,
 }  # fmt: skip
+
+
+_FREE = ("best_return", "curriculum")
+"""Counters that may be negative, or anything."""
 
 
 @settings(QUICK, max_examples=150)
@@ -120,8 +124,10 @@ STATE: dict[str, Any] = {
 def test_any_state_file_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, value: Any
 ) -> None:
-    folder: Path = tmp_path_factory.getbasetemp() / "state"
+    folder: Path = tmp_path_factory.getbasetemp() / "000003"
     folder.mkdir(exist_ok=True)
+    (folder / "state.json").write_text(json.dumps(STATE))
+    assert checkpoint.read_state(folder) == STATE
     state = {**STATE, name: value}
     if value == "gone":
         del state[name]
@@ -131,5 +137,8 @@ def test_any_state_file_is_read_or_refused(
     except ValueError as error:
         assert str(folder) in str(error)
     else:
-        assert found.keys() == STATE.keys()
-        assert all(type(found[key]) is int for key in ("epoch", "env_steps", "updates"))
+        assert found.keys() | {"collected"} == STATE.keys()
+        assert found["epoch"] == 3
+        assert all(type(found[key]) is int for key in ("env_steps", "updates", "skipped"))
+        assert all(math.isfinite(number) and number >= 0 for key in STATE
+                   for number in numbers(found.get(key)) if key not in _FREE)  # fmt: skip

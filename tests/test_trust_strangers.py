@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from test_trust_checkpoints import listing
 
 from amago import api
 from amago.checks import printable
+from amago.envs.faults import Place, fault
+from amago.envs.settings import EnvSettings
 from amago.sweep.jobs import amago_command, plan
 
 PAYLOAD = """
@@ -141,6 +144,34 @@ def test_a_link_inside_a_folder_is_refused_and_what_it_points_to_stays(
     assert listing(secret) == {"diary.txt": b"dear diary"}
 
 
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "replay/data.mdb", "anything"])
+def test_a_pipe_inside_a_folder_is_refused_and_nobody_waits_for_it(
+    name: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    for line in (*everything(run), ["verify", run]):
+        code, _, err = command(capsys, *line)
+        assert code == 2 and "neither a file nor a folder" in err, (line, err)
+
+
+def test_a_file_of_an_error_imports_its_module_only_for_who_vouches_for_it(
+    tmp_path: Path, mark: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evil_repeat.py").write_text(PAYLOAD.format(mark=str(mark)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    settings = EnvSettings(id="evil_repeat:Evil-v0")
+    text = str(fault(Place("Evil", 0, 3, 1), KeyError("x"), [0], settings))
+    advice = re.search(r"`amago (check-env \S+) --trust` repeats it", text)
+    assert advice is not None
+    code, _, err = command(capsys, *advice[1].split())
+    assert code == 2 and "'evil_repeat'" in err and "--trust" in err and not mark.exists()
+    code, out, _ = command(capsys, *advice[1].split(), "--trust")
+    assert code == 0 and "nothing failed this time" in out and mark.exists()
+    Path(advice[1].split()[1]).unlink()
+
+
 def test_nothing_is_sent_to_a_service_that_a_folder_names(
     run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +218,12 @@ ABSURD: dict[str, Callable[[dict[str, Any]], Any]] = {
     "widths of petabytes": lambda c: c["encoder"].update(hidden=[10**9, 10**9]),
     "a billion lanes": lambda c: c["env"].update(num_lanes=10**9, eval_lanes=10**9),
     "a million workers": lambda c: c["env"].update(num_workers=10**6),
+    "a million threads": lambda c: c["run"].update(threads=10**6),
     "endless epochs": lambda c: c["run"].update(epochs=10**40),
+    "many tasks": lambda c: c["env"].update(ids=[f"a?b={n}" for n in range(10**4)]),
+    "a task of petabytes": lambda c: c["env"].update(
+        ids=[f"amago/MazeRunner-v0?size={10**9 + 1}"], num_lanes=4, kwargs={}
+    ),
     "a world of petabytes": lambda c: c["env"]["kwargs"].update(size=10**9 + 1),
     "no number": lambda c: c["optim"].update(learning_rate=float("nan")),
     "an infinite number": lambda c: c["optim"].update(learning_rate=float("inf")),

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from torture.campaign import MARKS, Outcome, tables, write
+from torture.faults import ATTACKS
 from torture.kills import Tally
 from torture.runs import KINDS
+from torture.sweeps import KIND as SWEEP
 from torture.target import Faults
 
 from amago.nets.settings import MEMORIES
@@ -22,10 +24,11 @@ assert sum(tally.kills for tally in tallies) == 8
 assert all(tally.exact == tally.runs > 0 for tally in tallies)
 """
 _ATTACKED = """
-quick = [name for name in ATTACKS if "tmpfs" not in name and "user" not in name]
+slow = ("tmpfs", "another user", "cut", "emptied", "memory")
+quick = [name for name in ATTACKS if not any(word in name for word in slow)]
 outcome = campaign(["GRU, continuous"], 1, 1, 4, folder, print, quick)
 assert outcome.failures == [], outcome.failures
-assert all(faults.times == 1 for faults in outcome.faults.values())
+assert all(faults.times >= 1 for faults in outcome.faults.values())
 """
 
 
@@ -60,9 +63,17 @@ def test_the_tables_are_written_where_a_page_has_a_place_for_them(tmp_path: Path
     text = tables(outcome)
     assert "| GRU | 3 |" in text and "| all | 3 |" in text and "| SIGINT | 2 |" in text
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{MARKS[0]}old\n{MARKS[1]}\nafter\n")
+    page.write_text(f"before\n{MARKS[0]} old\n{MARKS[1]}\nafter\n")
     write(page, text)
-    assert page.read_text() == f"before\n{MARKS[0]}{text}\n{MARKS[1]}\nafter\n"
+    assert page.read_text() == f"before\n{MARKS[0]}\n{text}\n{MARKS[1]}\nafter\n"
     page.write_text("nothing here")
     with pytest.raises(ValueError, match="no place"):
         write(page, text)
+
+
+def test_the_page_has_a_place_for_the_tables_and_a_row_for_every_attack() -> None:
+    page = Path(__file__).parents[1] / "docs" / "reliability.md"
+    write(page, None)
+    shown = page.read_text().partition(MARKS[0])[2].partition(MARKS[1])[0]
+    missing = [name for name in (*KINDS, SWEEP, *ATTACKS) if f"| {name} |" not in shown]
+    assert missing == [], "run `make torture` again"

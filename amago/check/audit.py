@@ -23,7 +23,7 @@ from amago.replay.relabel import Relabeler
 from amago.types import Trajectory
 
 _ENVIRONMENT, _RULE = "the environment", "a slow version of the rule"
-SAMPLE = 8
+_SAMPLE = 8
 """Trajectories that are looked at, spread over the replay."""
 
 
@@ -80,7 +80,7 @@ def _tasks(env: EnvSettings) -> list[tuple[str, EnvSettings]]:
 
 
 def _sample(low: int, high: int) -> list[int]:
-    return sorted({int(at) for at in np.linspace(low, high - 1, SAMPLE)}) if high > low else []
+    return sorted({int(at) for at in np.linspace(low, high - 1, _SAMPLE)}) if high > low else []
 
 
 def _play(env: Env, trajectory: Trajectory, goals: GoalSpec) -> list[Row] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import traceback
 from pathlib import Path
 
@@ -11,16 +10,22 @@ import numpy as np
 
 from amago.envs.registry import lane_env
 from amago.envs.settings import EnvSettings
+from amago.training.files import read_json
+from amago.training.trust import check_env
 
 
-def repeat(path: Path) -> str | None:
-    """The traceback of an error that happens again; None if it does not."""
+def repeat(path: Path, *, trust: bool = False) -> str | None:
+    """The traceback of an error that happens again; None if it does not.
+
+    `trust` vouches for the modules that the file names.
+    """
     try:
-        record = json.loads(path.read_text())
+        record = read_json(path)
         settings = EnvSettings(**{**record["env"], "ids": (), "on_error": "raise"})
         seed, actions = int(record["world_seed"]), list(record["actions"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not the file of an environment's error: {error}") from error
+    check_env(path, settings, trust=trust)
     with contextlib.closing(lane_env(settings)) as env:
         try:
             env.reset(seed=seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from amago.replay.codec import DamagedRecordError
 from amago.replay.rarity import combine, count
 from amago.replay.reader import TrajectoryReader
 from amago.training import checkpoint, kept
+from amago.training.files import read_json
 from amago.training.header import read_header
 from amago.training.trust import check_env
+
+_MOST_LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,28 @@ class Finding:
 
 
 def verify(folder: Path, *, trust: bool = False) -> list[Finding]:
-    """Everything that can be checked without training; nothing is changed."""
+    """Everything that can be checked without training; nothing is changed.
+
+    Where a trainer has saved meanwhile, what it replaced may be missed: look again.
+    """
+    for _ in range(_MOST_LOOKS):
+        before = kept.find(folder / "checkpoints")
+        findings = _look(folder, trust=trust)
+        if all(finding.sound for finding in findings):
+            break
+        if kept.find(folder / "checkpoints") == before:
+            break
+    return findings
+
+
+def _look(folder: Path, *, trust: bool) -> list[Finding]:
     header = read_header(folder)
     findings = [_looked("settings", lambda: _settings(header))]
     config = from_dict(header["config"]) if findings[0].sound else None
     findings += list(_checkpoints(folder / "checkpoints"))
     latest = kept.find(folder / "checkpoints")
-    state = _state(latest)
+    state, unread = _state(latest)
+    findings += unread
     if config is not None and latest is not None:
         made = latest
         findings.append(
@@ -64,6 +83,8 @@ def _looked(what: str, look: Callable[[], str]) -> Finding:
         return Finding(what, look(), True)
     except (ValueError, OSError, RuntimeError, ImportError) as error:
         return Finding(what, str(error), False)
+    except (LookupError, TypeError, AttributeError) as error:
+        return Finding(what, f"it cannot be read ({type(error).__name__}: {error})", False)
 
 
 def _settings(header: dict[str, Any]) -> str:
@@ -74,11 +95,7 @@ def _settings(header: dict[str, Any]) -> str:
 def _checkpoints(folder: Path) -> Iterator[Finding]:
     for name in ("latest", "best"):
         if (folder / f"{name}.json").exists():
-            found = kept.find(folder, name)
-            fits = found is not None and json.loads((folder / f"{name}.json").read_text()) == {
-                "checkpoint": found.name
-            }
-            yield Finding(f"{name}.json", str(found) if fits else "names no checkpoint", fits)
+            yield _looked(f"{name}.json", partial(_pointer, folder, name))
         elif name == "latest" and kept.kept(folder):
             yield Finding("latest.json", "is missing; the newest checkpoint is used", False)
     for path in kept.kept(folder):
@@ -86,11 +103,22 @@ def _checkpoints(folder: Path) -> Iterator[Finding]:
         yield Finding(f"checkpoint {int(path.name)}", reason or "as it was written", reason is None)
 
 
-def _state(latest: Path | None) -> dict[str, Any]:
+def _pointer(folder: Path, name: str) -> str:
+    found = kept.find(folder, name)
+    if found is None or read_json(folder / f"{name}.json") != {"checkpoint": found.name}:
+        raise ValueError("names no checkpoint")
+    return str(found)
+
+
+def _state(latest: Path | None) -> tuple[dict[str, Any], list[Finding]]:
+    """The counters of the latest checkpoint; what is wrong with them, unless its checksums say."""
+    if latest is None:
+        return {}, []
     try:
-        return {} if latest is None else checkpoint.read_state(latest)
-    except ValueError:
-        return {}  # already a finding of its checkpoint
+        return checkpoint.read_state(latest), []
+    except (ValueError, OSError) as error:
+        known = checkpoint.problem(latest) is not None
+        return {}, [] if known else [Finding("counters", str(error), False)]
 
 
 def _weights(
@@ -98,12 +126,13 @@ def _weights(
 ) -> str:
     if header.get("custom"):
         return "not compared with the settings: the run has classes of its own"
-    check_env(folder, config, trust=trust)
+    check_env(folder, config.env, trust=trust)
     env = make_vector(config.env, seed=0, num_lanes=max(1, len(config.env.ids)))
     env.close()
     with torch.device("meta"):
         agent = Agent(env.spec, config)
     checkpoint.check_shapes(latest, agent)
+    checkpoint.check_numbers(latest)
     return f"{sum(p.numel() for p in agent.parameters()):,} parameters, as the settings say"
 
 
@@ -123,6 +152,7 @@ def _timing(path: Path, state: dict[str, Any]) -> str:
 def _rows(path: Path, state: dict[str, Any], which: int) -> list[dict[str, Any]]:
     """The rows of a file, one for each epoch, at least as long as the checkpoint remembers."""
     data = path.read_bytes()
+    data = data[: data.rfind(b"\n") + 1]  # a killed trainer may have been writing the last row
     if state and len(data) < state["offsets"][which]:
         raise ValueError(f"{path} is shorter than at the checkpoint: rows are lost")
     try:
@@ -139,9 +169,9 @@ def _replay(path: Path, state: dict[str, Any]) -> str:
     """Every record read, every count made again."""
     with TrajectoryReader(path) as store:
         low, high = state.get("window", (0, 0))
-        missing = [i for i in range(low, high) if i not in store.lengths]
+        missing = high - low - sum(low <= number < high for number in store.lengths)
         if missing:
-            raise ValueError(f"{len(missing)} trajectories of the checkpoint's window are missing")
+            raise ValueError(f"{missing} trajectories of the checkpoint's window are missing")
         counts = []
         for trajectory_id in store.ids.tolist():
             try:
@@ -169,14 +199,14 @@ def _relabeling(
             return [Finding("relabeling", detail, True)]
 
         def look() -> str:
-            check_env(folder, config, trust=trust)
+            check_env(folder, config.env, trust=trust)
             return audit(config, store)
 
         return [_looked("relabeling", look)]
 
 
 def _result(folder: Path, state: dict[str, Any]) -> str:
-    result = json.loads((folder / "result.json").read_text())
+    result = read_json(folder / "result.json")
     for name in ("env_steps", "updates"):
         if state and result[name] != state[name]:
             raise ValueError(f"{name} is {result[name]}, in the checkpoint {state[name]}")

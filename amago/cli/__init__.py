@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import sys
 import textwrap
@@ -64,6 +65,9 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of ASCII shows ? for ×, and goes on
+            stream.reconfigure(errors="replace")
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_help())
         sys.exit(0)
@@ -129,7 +133,10 @@ def _threads_without_traceback(*, shown: bool) -> Iterator[None]:
 
 def _add_working_folder() -> None:
     """Let --env.id my_module:MyEnv-v0 find a module here, unless here is a run folder."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # removed meanwhile: nothing can be found in it
+        return
     if any((folder / "config.json").exists() for folder in (here, *here.parents)):
         sys.path[:] = [path for path in sys.path if path not in ("", str(here))]
     else:

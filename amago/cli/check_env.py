@@ -24,6 +24,8 @@ class CheckEnvOptions:
     """Random steps to play."""
     seed: int = 0
     """Seed of the play."""
+    trust: bool = False
+    """Of the file of an error: import the modules that it names."""
 
 
 def check_env(arguments: Sequence[str]) -> int:
@@ -32,7 +34,7 @@ def check_env(arguments: Sequence[str]) -> int:
     from amago.envs.settings import EnvSettings
 
     if options.id.endswith(".fault.json"):
-        return _repeat(Path(options.id))
+        return _repeat(Path(options.id), trust=options.trust)
     if options.steps < 1:
         raise ValueError(f"--steps must be at least 1, got {options.steps}")
     unclear = [assignment for assignment in options.kwargs if "=" not in assignment]
@@ -47,10 +49,10 @@ def check_env(arguments: Sequence[str]) -> int:
     return 1 if check.problems else 0
 
 
-def _repeat(path: Path) -> int:
+def _repeat(path: Path, *, trust: bool) -> int:
     """Play the rollout of a recorded error again."""
     from amago.check.repeat import repeat
 
-    found = repeat(path)
+    found = repeat(path, trust=trust)
     print(found or "the rollout was played to its end, and nothing failed this time")
     return 1 if found else 0

@@ -26,7 +26,7 @@ def run_to_the_end(folder: Path, work: Callable[[], Run]) -> int:
     if is_follower():
         return 0
     print_evaluation(run.result)
-    print_next(folder, run.result)
+    _print_next(folder, run.result)
     return 0
 
 
@@ -49,7 +49,7 @@ def print_evaluation(result: dict[str, Any]) -> None:
         console.print(adaptation_bars(result["return_per_block"], references.get("oracle")))
 
 
-def print_next(folder: Path, result: dict[str, Any]) -> None:
+def _print_next(folder: Path, result: dict[str, Any]) -> None:
     """Where the curves are, and what to do with a trained agent."""
     more = max(1, int(result.get("epochs") or 2) // 2)
     print(f"curves: {folder / 'curves.png'}")

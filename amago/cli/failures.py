@@ -22,10 +22,6 @@ _REASONS = {
     errno.ENOMEM: "there is not enough memory; use fewer lanes, a smaller batch or network",
     errno.ELOOP: "it is a symbolic link, which is not followed here; give the real path",
 }
-_FULL_OR_DAMAGED = (
-    "the disk is full, or the disk reports an error; free some space, or restore from a copy"
-)
-"""LMDB calls a write that was cut short by a full disk an input/output error."""
 _OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "out of memory")
 
 
@@ -38,11 +34,12 @@ def explain(error: BaseException) -> str:
     if isinstance(error, MemoryError) or any(part in text.lower() for part in _OUT_OF_MEMORY):
         first = text.splitlines()[0] if text else "no more was told"
         return f"{_REASONS[errno.ENOMEM]} ({first})"
+    if "mdb_" in text and os.strerror(errno.EIO) in text:
+        # What LMDB says of a write that was cut short, which a full disk does.
+        return f"the disk is full or reports an error; free some space, or check it ({text})"
     for number, reason in _REASONS.items():
         # LMDB and safetensors pass on what the system said as text.
         said_by_lmdb = "mdb_" in text and os.strerror(number) in text
-        if said_by_lmdb and number == errno.EIO:
-            return f"{_FULL_OR_DAMAGED} ({text})"
         if f"os error {number})" in text or said_by_lmdb:
             return f"{reason} ({text})"
     if isinstance(error, ValueError | RuntimeError | OSError | ImportError):

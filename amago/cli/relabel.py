@@ -112,7 +112,7 @@ def _worded(header: dict[str, Any], stored: GoalSpec, trust: bool) -> GoalSpec:
     settings = replace(config.env, num_workers=0)
     lanes = max(1, len(settings.ids))
     try:
-        check_env("the run", config, trust=trust)
+        check_env("the run", config.env, trust=trust)
         with contextlib.closing(make_vector(settings, seed=0, num_lanes=lanes)) as env:
             return env.spec.goals or stored
     except (ValueError, ImportError, Error) as error:

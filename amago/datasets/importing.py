@@ -72,7 +72,7 @@ def import_into(
 ) -> tuple[int, int]:
     """Add data of one kind (npz, minari, run) to a run, all or none; trajectories and steps."""
     config = read_config(folder)
-    check_env(folder, config, trust=trust, named=make_env is not None)
+    check_env(folder, config.env, trust=trust, named=make_env is not None)
     with contextlib.closing(single_env(config.env, make_env)) as env:
         importer = Importer(ObsConverter(env.observation_space), ActionConverter(env.action_space))
     sources = list(sources)

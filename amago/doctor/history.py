@@ -12,14 +12,14 @@ from typing import Any
 from amago.config import Config
 
 Row = Mapping[str, Any]
-RECENT = 5
+_RECENT = 5
 """Rows over which updates are averaged."""
-RECENT_EVALUATIONS = 3
-SOLVED = 0.9
+_RECENT_EVALUATIONS = 3
+_SOLVED = 0.9
 """Success rate from which a decided policy is no fault."""
 
 
-ENOUGH = 30
+_ENOUGH = 30
 """Rollouts from which a standard error says something."""
 
 
@@ -29,11 +29,11 @@ class Score:
 
     mean: float
     error: float
-    episodes: int = ENOUGH
+    episodes: int = _ENOUGH
 
     def above(self, other: Score, errors: float = 2.0) -> bool:
         """Whether it is larger by more than chance explains; of a few rollouts, whether it is."""
-        few = min(self.episodes, other.episodes) < ENOUGH
+        few = min(self.episodes, other.episodes) < _ENOUGH
         least = 0.0 if few else errors * math.hypot(self.error, other.error)
         return self.mean - other.mean > least
 
@@ -50,7 +50,7 @@ class History:
     def epoch(self) -> int:
         return int(self.rows[-1].get("epoch", len(self.rows))) if self.rows else 0
 
-    def recent(self, key: str, count: int = RECENT) -> list[float]:
+    def recent(self, key: str, count: int = _RECENT) -> list[float]:
         """The last values of a metric; fewer than `count` say nothing yet, so none."""
         found = [float(row[key]) for row in self.rows if row.get(key) is not None]
         return found[-count:] if len(found) >= count else []
@@ -73,8 +73,8 @@ class History:
         """The final test, or the last evaluations together."""
         if self.result is not None:
             return score(self.result, "")
-        rows = self.evaluations[-RECENT_EVALUATIONS:]
-        return pooled(rows, "eval/") if len(rows) == RECENT_EVALUATIONS else None
+        rows = self.evaluations[-_RECENT_EVALUATIONS:]
+        return pooled(rows, "eval/") if len(rows) == _RECENT_EVALUATIONS else None
 
     @cached_property
     def random(self) -> Score | None:
@@ -97,7 +97,7 @@ class History:
 
     @property
     def solved(self) -> bool:
-        return self.success is not None and self.success >= SOLVED
+        return self.success is not None and self.success >= _SOLVED
 
     @property
     def not_better_than_random(self) -> bool:

@@ -11,18 +11,18 @@ from typing import Any
 from amago.config import Config
 from amago.doctor.history import History, Row, Score, mean_age, pooled
 
-COLLAPSED = 0.02
+_COLLAPSED = 0.02
 """Share of the largest entropy below which a policy is decided."""
-DEAD = 0.02
+_DEAD = 0.02
 """Share of actions that a cloning filter at work lets through and holds back at least."""
-DIVERGED = 10.0
+_DIVERGED = 10.0
 """Values this many times above the largest return seen cannot be true."""
 CLIPPED, FAR_ABOVE = 0.98, 3.0
 """Share of clipped updates, and how far above the limit their mean norm is."""
 AGE, YOUNG = 4.0, 0.75
 """Replay this many times older or younger than the first epoch promised; and an age in epochs
 that is young whatever it promised."""
-FEW_EPOCHS = 10
+_FEW_EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ Rule = Callable[[History], tuple[str, str] | None]
 
 def below_random(history: History) -> tuple[str, str] | None:
     tested, random = history.tested, history.random
-    enough = max(FEW_EPOCHS, history.config.run.epochs / 3)
+    enough = max(_FEW_EPOCHS, history.config.run.epochs / 3)
     early = history.result is None and history.epoch < enough
     if tested is None or random is None or early or not history.not_better_than_random:
         return None
@@ -57,9 +57,9 @@ def below_random(history: History) -> tuple[str, str] | None:
     )
 
 
-def entropy_collapsed(history: History) -> tuple[str, str] | None:
+def _entropy_collapsed(history: History) -> tuple[str, str] | None:
     shares = history.recent("policy/entropy_share")
-    if not shares or max(shares) >= COLLAPSED or history.solved:
+    if not shares or max(shares) >= _COLLAPSED or history.solved:
         return None
     if history.success is None and not history.not_better_than_random:
         return None
@@ -71,28 +71,28 @@ def entropy_collapsed(history: History) -> tuple[str, str] | None:
     )
 
 
-def values_diverging(history: History) -> tuple[str, str] | None:
+def _values_diverging(history: History) -> tuple[str, str] | None:
     key = next((key for key in history.rows[-1] if key.startswith("value/q@")), None)
     values = history.recent(key) if key else []
     largest = max((_largest_return(row) for row in history.rows), default=0.0)
-    limit = DIVERGED * history.config.agent.reward_scale * largest
+    limit = _DIVERGED * history.config.agent.reward_scale * largest
     if not values or not largest or min(map(abs, values)) <= limit:
         return None
     return (
         f"values diverge: critics expect {values[-1]:.3g} where the largest return is "
-        f"{limit / DIVERGED:.3g} (times --agent.reward-scale); lower --optim.learning-rate or "
+        f"{limit / _DIVERGED:.3g} (times --agent.reward-scale); lower --optim.learning-rate or "
         "--agent.target-tau",
         "--optim.learning-rate",
     )
 
 
-def cloning_filter_dead(history: History) -> tuple[str, str] | None:
+def _cloning_filter_dead(history: History) -> tuple[str, str] | None:
     settings = history.config.terms.cloning
     shares = history.recent("cloning/accepted")
     if not shares or settings.filter != "binary" or not settings.weight:
         return None
-    nothing = max(shares) < DEAD and not history.solved
-    if not nothing and min(shares) <= 1 - DEAD:
+    nothing = max(shares) < _DEAD and not history.solved
+    if not nothing and min(shares) <= 1 - _DEAD:
         return None
     return (
         f"the cloning filter is dead: it lets {_percent(fmean(shares))} of the replay's actions "
@@ -102,7 +102,7 @@ def cloning_filter_dead(history: History) -> tuple[str, str] | None:
     )
 
 
-def always_clipped(history: History) -> tuple[str, str] | None:
+def _always_clipped(history: History) -> tuple[str, str] | None:
     shares, norms = history.recent("grad/clipped"), history.recent("grad/norm")
     limit = history.config.optim.grad_clip
     if not shares or min(shares) < CLIPPED or fmean(norms) < FAR_ABOVE * limit:
@@ -114,7 +114,7 @@ def always_clipped(history: History) -> tuple[str, str] | None:
     )
 
 
-def context_too_short(history: History) -> tuple[str, str] | None:
+def _context_too_short(history: History) -> tuple[str, str] | None:
     context, length = history.config.replay.context_length, history.latest("rollout/length_mean")
     if context is None or length is None or history.config.memory == "feedforward":
         return None
@@ -127,10 +127,10 @@ def context_too_short(history: History) -> tuple[str, str] | None:
     )
 
 
-def replay_age(history: History) -> tuple[str, str] | None:
+def _replay_age(history: History) -> tuple[str, str] | None:
     """Planned is what the first epoch promised: as many trajectories in every epoch."""
     age, added = mean_age(history.rows), history.rows_with("replay/added")
-    if age is None or len(added) < FEW_EPOCHS or not added[0]["replay/added"]:
+    if age is None or len(added) < _FEW_EPOCHS or not added[0]["replay/added"]:
         return None
     size = float(history.latest("replay/trajectories") or 0)
     planned = 0.5 * min(float(len(added)), size / added[0]["replay/added"])
@@ -146,7 +146,7 @@ def replay_age(history: History) -> tuple[str, str] | None:
     )
 
 
-def updates_skipped(history: History) -> tuple[str, str] | None:
+def _updates_skipped(history: History) -> tuple[str, str] | None:
     skipped = history.latest("learner/skipped")
     if not skipped:
         return None
@@ -157,9 +157,9 @@ def updates_skipped(history: History) -> tuple[str, str] | None:
     )
 
 
-def evaluation_below_training(history: History) -> tuple[str, str] | None:
+def _evaluation_below_training(history: History) -> tuple[str, str] | None:
     both = [row for row in history.evaluations if row.get("rollout/return_mean") is not None][-3:]
-    if len(both) < 3 or history.epoch < FEW_EPOCHS:
+    if len(both) < 3 or history.epoch < _FEW_EPOCHS:
         return None
     tested, trained = pooled(both, "eval/"), pooled(both, "rollout/")
     floor = 0.0 if history.random is None else history.random.mean
@@ -178,14 +178,14 @@ def evaluation_below_training(history: History) -> tuple[str, str] | None:
 
 RULES: Mapping[str, Rule] = {
     "below-random": below_random,
-    "entropy": entropy_collapsed,
-    "values": values_diverging,
-    "cloning": cloning_filter_dead,
-    "clipping": always_clipped,
-    "context": context_too_short,
-    "replay-age": replay_age,
-    "skipped": updates_skipped,
-    "evaluation": evaluation_below_training,
+    "entropy": _entropy_collapsed,
+    "values": _values_diverging,
+    "cloning": _cloning_filter_dead,
+    "clipping": _always_clipped,
+    "context": _context_too_short,
+    "replay-age": _replay_age,
+    "skipped": _updates_skipped,
+    "evaluation": _evaluation_below_training,
 }
 
 

@@ -44,8 +44,9 @@ def fault(
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     trace = "".join(traceback.format_exception(error)).rstrip()
     path = _write_fault(place, what, actions, settings)
+    vouched = " --trust" if settings is not None and settings.imports else ""
     again = (
-        f"`amago check-env {path}` repeats it"
+        f"`amago check-env {path}{vouched}` repeats it"
         if settings is not None and settings.id
         else f"reset(seed={place.world_seed}) and the actions in {path} repeat it"
     )

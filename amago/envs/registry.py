@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec as GymSpec
-from gymnasium.envs.registration import load_env_creator
 
-from amago.checks import did_you_mean
 from amago.envs.catalogue import ENTRY_POINTS, TASKS, full_id, make_task
-from amago.envs.extras import need
 from amago.envs.foreign import what_it_is
 from amago.envs.in_process import Env, InProcessVector, checked_env
 from amago.envs.instructions import Ask, with_instructions
 from amago.envs.joint import JointVector, common_spec, joint_tasks, share_out
-from amago.envs.kinds import check_kinds, check_not_nan
-from amago.envs.named import find_class, imported, wrapped
+from amago.envs.making import maker
+from amago.envs.named import wrapped
 from amago.envs.native import NativeVector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks.base import Task
@@ -32,10 +27,6 @@ from amago.envs.workers import WorkerVector
 from amago.types import EnvSpec, VectorEnv
 
 MakeEnv = Callable[[], Env]
-_TIME_LIMIT = "max_episode_steps"
-"""An argument of gymnasium.make itself."""
-_MINIGRID = ("MiniGrid-", "BabyAI-")
-"""How the ids begin that importing minigrid registers."""
 
 
 def register() -> None:
@@ -102,8 +93,8 @@ def single_env(settings: EnvSettings, make_env: MakeEnv | None = None) -> Env:
     if make_env is None:
         settings = first_task(settings)
     else:
-        _check_maker(make_env)
-    env = checked_env((make_env or _maker(_with_full_id(settings)))())
+        _x(make_env)
+    env = checked_env((make_env or maker(_with_full_id(settings)))())
     return checked_env(wrapped(env, settings.wrappers))
 
 
@@ -116,16 +107,16 @@ def _lane_factory(
 ) -> Factory:
     """`name` labels the lanes, in place of the id."""
     if make_env is not None:
-        _check_maker(make_env)
+        _x(make_env)
         return partial(_env_lanes, make_env, settings, None, seed)
     kwargs = _native_kwargs(settings)
     if kwargs is not None:
         make_task(settings.id, **kwargs)  # so that a bad argument fails here, not in a worker
         return partial(_native_lanes, settings.id, kwargs, name or settings.id, seed)
-    return partial(_env_lanes, _maker(settings), settings, name or settings.id, seed)
+    return partial(_env_lanes, maker(settings), settings, name or settings.id, seed)
 
 
-def _check_maker(make_env: Any) -> None:
+def _x(make_env: Any) -> None:
     if callable(make_env) and not isinstance(make_env, gym.Env):
         return
     what, remedy = what_it_is(make_env)
@@ -197,7 +188,7 @@ def _native_lanes(
 def lane_env(settings: EnvSettings) -> Env:
     """The environment of one lane, wrapped as it is played."""
     settings = _with_full_id(settings)
-    return with_instructions(_wrapped(checked_env(_maker(settings)()), settings))
+    return with_instructions(_wrapped(checked_env(maker(settings)()), settings))
 
 
 def _wrapped(env: Env, settings: EnvSettings) -> Env:
@@ -224,92 +215,10 @@ def _env_lanes(
     )
 
 
-def _maker(settings: EnvSettings) -> MakeEnv:
-    """gymnasium.make, with everything that can be checked beforehand checked."""
-    kwargs = dict(settings.kwargs)
-    cls = find_class(settings.id)
-    if cls is not None:
-        _check_arguments(settings.id, cls, kwargs, fixed={})
-        return partial(_make_class, cls, kwargs)
-    spec = _find_spec(settings.id)
-    if settings.id in TASKS:
-        make_task(settings.id, **{k: v for k, v in kwargs.items() if k != "render_mode"})
-        kwargs.setdefault("render_mode", "rgb_array")
-    elif spec.entry_point is not None:
-        entry_point = spec.entry_point
-        creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
-        _check_arguments(settings.id, creator, kwargs, fixed=spec.kwargs)
-        check_not_nan(settings.id, kwargs)
-        if settings.id in ENTRY_POINTS:
-            check_kinds(settings.id, creator, kwargs)
-        metadata = getattr(creator, "metadata", None)
-        # A wrapper class knows its metadata only once it has an environment.
-        if isinstance(metadata, dict) and "rgb_array" in metadata.get("render_modes", ()):
-            kwargs.setdefault("render_mode", "rgb_array")
-    # The spec rather than the id: a worker need not know what this process has registered.
-    return partial(_make, spec, kwargs)
-
-
-def _make(spec: GymSpec, kwargs: dict[str, Any]) -> Env:
-    """gymnasium.make; arguments that the environment does not like are a user's error."""
-    try:
-        return gym.make(spec, disable_env_checker=True, **kwargs)
-    except (TypeError, LookupError, ArithmeticError) as error:
-        if not kwargs:
-            raise
-        raise ValueError(
-            f"{spec.id} cannot be made with the arguments {kwargs} "
-            f"({type(error).__name__}: {error}); correct --env.kwargs"
-        ) from error
-
-
-def _make_class(cls: Callable[..., Any], kwargs: dict[str, Any]) -> Env:
-    """An environment by its class; the time limit is not an argument of its own."""
-    own = {name: value for name, value in kwargs.items() if name != _TIME_LIMIT}
-    renders = "rgb_array" in (getattr(cls, "metadata", None) or {}).get("render_modes", ())
-    if renders and "render_mode" in inspect.signature(cls).parameters:
-        own.setdefault("render_mode", "rgb_array")
-    env = checked_env(cls(**own))
-    limit = kwargs.get(_TIME_LIMIT)
-    return env if limit is None else gym.wrappers.TimeLimit(env, limit)
-
-
 def named_env(text: str, stored: EnvSettings) -> MakeEnv:
     """What makes the environment that a user names again, for a run that was made elsewhere."""
     kwargs = stored.kwargs if text == stored.id else {}
-    return _maker(_with_full_id(replace(stored, id=text, ids=(), kwargs=kwargs)))
-
-
-def _find_spec(env_id: str) -> GymSpec:
-    module, _, name = env_id.rpartition(":")
-    if module:
-        imported(module, f"--env.id {env_id!r}")
-    elif name.startswith(_MINIGRID) and name not in gym.registry:
-        need("minigrid", "minigrid")
-    try:
-        return gym.spec(name)
-    except gym.error.Error as error:
-        raise ValueError(
-            f"no environment is called {name!r}; {did_you_mean(name, gym.registry)}"
-            "An environment of another package is written module:Name-v0, where importing the "
-            "module registers the name, or module:Class"
-        ) from error
-
-
-def _check_arguments(
-    env_id: str, creator: Callable[..., Any], kwargs: dict[str, Any], fixed: dict[str, Any]
-) -> None:
-    parameters = dict(inspect.signature(creator).parameters)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
-    if env_id in ENTRY_POINTS:
-        parameters = {key: value for key, value in parameters.items() if key not in fixed}
-    unknown = sorted(set(kwargs) - set(parameters) - {_TIME_LIMIT})
-    if unknown:
-        raise ValueError(
-            f"{env_id} has no argument {', '.join(map(repr, unknown))}; "
-            f"it accepts {', '.join([*parameters, _TIME_LIMIT])}"
-        )
+    return maker(_with_full_id(replace(stored, id=text, ids=(), kwargs=kwargs)))
 
 
 register()

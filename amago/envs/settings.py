@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from amago.checks import at_least, at_most
 
+_MOST_TASKS = 1000
+
 
 @dataclass(frozen=True)
 class EnvSettings:
@@ -50,3 +52,12 @@ class EnvSettings:
         at_most(100_000, self, "env", "num_lanes", "eval_lanes")
         at_most(1000, self, "env", "num_workers")
         at_least(0.1, self, "env", "timeout_seconds")
+        if len(self.ids) > _MOST_TASKS:
+            raise ValueError(
+                f"--env.ids takes at most {_MOST_TASKS} environments, got {len(self.ids)}"
+            )
+
+    @property
+    def imports(self) -> bool:
+        """Whether making the environment imports modules that these settings name."""
+        return bool(self.wrappers) or any(":" in env_id for env_id in (self.id, *self.ids))

@@ -9,9 +9,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import Space, spaces
 
-LARGEST_ID = 10
+_LARGEST_ID = 10
 """Of MiniGrid's objects; colours and states have fewer."""
-MOST_WORDS = 48
+_MOST_WORDS = 48
 """Of a mission; the longest ones are sequences of BabyAI's commands."""
 _PIXELS = ("RGBImgObsWrapper", "RGBImgPartialObsWrapper")
 _SMALLEST_PICTURE = 16
@@ -21,7 +21,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 class Words(Space[str]):
     """Texts of up to `most` words, all of them among `vocabulary`."""
 
-    def __init__(self, vocabulary: tuple[str, ...], most: int = MOST_WORDS) -> None:
+    def __init__(self, vocabulary: tuple[str, ...], most: int = _MOST_WORDS) -> None:
         super().__init__((), np.str_)
         self.vocabulary, self.most = vocabulary, most
 
@@ -98,7 +98,7 @@ def _readable(space: Space[Any], pixels: bool) -> Space[Any]:
     if _is_mission(space):
         return Words((*VOCABULARY, *_other_words(space)))
     cells = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
-    return spaces.Box(0, LARGEST_ID, space.shape, np.uint8) if cells and not pixels else space
+    return spaces.Box(0, _LARGEST_ID, space.shape, np.uint8) if cells and not pixels else space
 
 
 VOCABULARY = (

@@ -20,9 +20,9 @@ from amago.evaluation.panel import Shot, beside, panel
 from amago.evaluation.play import PlaySettings, make_lanes, play
 from amago.types import Array, EnvSpec, Policy, Step, Timestep, VectorEnv
 
-FRAMES_PER_SECOND = 12
-MAX_WORLDS = 8
-_HELD = FRAMES_PER_SECOND
+_FRAMES_PER_SECOND = 12
+_MAX_WORLDS = 8
+_HELD = _FRAMES_PER_SECOND
 """Frames for which the end of a rollout stays."""
 _PARTS = 4
 """The first and the last part of a rollout are a quarter of it each."""
@@ -46,8 +46,8 @@ class FilmSettings:
     """Steps that a film shows of a rollout, or of each part of it; unset: all."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.worlds <= MAX_WORLDS:
-            raise ValueError(f"a film shows 1 to {MAX_WORLDS} worlds, got {self.worlds}")
+        if not 1 <= self.worlds <= _MAX_WORLDS:
+            raise ValueError(f"a film shows 1 to {_MAX_WORLDS} worlds, got {self.worlds}")
 
 
 def check_video(path: Path) -> None:
@@ -168,7 +168,7 @@ class _Camera:
             horizon=self.lane.spec.horizon,
             total=reward + (before.total if before else 0.0),
             trial=(before.trial if before else 1) + new_trial,
-            action=written_action(self.lane.spec, rows, self._names) if before else "",
+            action=_written_action(self.lane.spec, rows, self._names) if before else "",
             goals=tuple(goal_marks(self.lane.spec, rows)),
             rewards=(*(before.rewards if before else ()), *((time,) if reward > 0 else ())),
             trials=(*(before.trials if before else ()), *((time,) if new_trial else ())),
@@ -176,7 +176,7 @@ class _Camera:
         self.shots.append(shot)
 
 
-def written_action(spec: EnvSpec, rows: Timestep, names: Sequence[str]) -> str:
+def _written_action(spec: EnvSpec, rows: Timestep, names: Sequence[str]) -> str:
     """The action of lane 0 that led to its row."""
     action = np.ravel(rows.prev_action[0])
     if spec.action.kind == "discrete":
@@ -213,7 +213,7 @@ def gif_bytes(film: Film) -> bytes:
         "GIF",
         save_all=True,
         append_images=made,
-        duration=1000 // FRAMES_PER_SECOND,
+        duration=1000 // _FRAMES_PER_SECOND,
         loop=0,
     )
     return file.getvalue()
@@ -226,7 +226,7 @@ def _write_gif(path: Path, film: Film) -> None:
 def _write_mp4(path: Path, film: Film) -> None:
     import imageio.v2 as imageio
 
-    writer: Any = imageio.get_writer(path, fps=FRAMES_PER_SECOND)
+    writer: Any = imageio.get_writer(path, fps=_FRAMES_PER_SECOND)
     with contextlib.closing(writer):
         for frame in film:
             writer.append_data(frame)

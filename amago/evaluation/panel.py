@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 Colour = tuple[int, int, int]
-BACKGROUND: Colour = (24, 27, 33)
+_BACKGROUND: Colour = (24, 27, 33)
 TEXT: Colour = (236, 238, 242)
-FAINT: Colour = (150, 156, 168)
-BAR: Colour = (58, 63, 74)
+_FAINT: Colour = (150, 156, 168)
+_BAR: Colour = (58, 63, 74)
 DONE: Colour = (66, 132, 214)
-REWARD: Colour = (244, 190, 66)
+_REWARD: Colour = (244, 190, 66)
 COMPLETE: Colour = (108, 204, 134)
-LONGEST_SIDE = 1500
+_LONGEST_SIDE = 1500
 """Enlarging stops before a picture gets longer than this."""
-CODEC_BLOCK = 16
+_CODEC_BLOCK = 16
 """Video codecs want sides that are multiples of it."""
 
 Packed = tuple[tuple[int, ...], bytes]
@@ -73,7 +73,7 @@ def panel(shot: Shot, title: str, side: int, num_goals: int) -> Array:
     line = round(size * 1.45)
     top = line + size // 2 if title else 0
     strip = round(line * (3.2 + num_goals))
-    sheet = Image.new("RGB", (width, top + height + strip), BACKGROUND)
+    sheet = Image.new("RGB", (width, top + height + strip), _BACKGROUND)
     sheet.paste(Image.fromarray(picture), (0, top))
     draw, margin = ImageDraw.Draw(sheet), size // 2
     if title:
@@ -98,7 +98,7 @@ def _lines(shot: Shot) -> list[tuple[str, Colour]]:
     opened = False
     for goal, done in shot.goals:
         mark = "✓" if done else "–" if opened else "→"
-        lines.append((f"{mark} {goal}", COMPLETE if done else FAINT if opened else TEXT))
+        lines.append((f"{mark} {goal}", COMPLETE if done else _FAINT if opened else TEXT))
         opened |= not done
     return lines
 
@@ -111,28 +111,28 @@ def _timeline(draw: ImageDraw, shot: Shot, place: tuple[int, int, int], size: in
     def at(time: int) -> int:
         return left + round((right - left) * min(time, span) / span)
 
-    draw.rectangle((left, top, right, bottom), BAR)
+    draw.rectangle((left, top, right, bottom), _BAR)
     draw.rectangle((left, top, at(shot.time), bottom), DONE)
     for time in shot.trials:
-        draw.rectangle((at(time) - 1, top - 1, at(time), bottom + 1), BACKGROUND)
+        draw.rectangle((at(time) - 1, top - 1, at(time), bottom + 1), _BACKGROUND)
     for time in shot.rewards:
-        draw.rectangle((at(time) - 1, top - 3, at(time), bottom), REWARD)
+        draw.rectangle((at(time) - 1, top - 3, at(time), bottom), _REWARD)
 
 
 def enlarged(picture: Array, side: int) -> Array:
     """Every pixel repeated, so that the shorter side has `side` pixels at least."""
     height, width = picture.shape[:2]
     wanted = -(-side // min(height, width))
-    factor = max(1, min(wanted, LONGEST_SIDE // max(height, width)))
+    factor = max(1, min(wanted, _LONGEST_SIDE // max(height, width)))
     return picture.repeat(factor, axis=0).repeat(factor, axis=1)
 
 
 def beside(panels: Sequence[Array]) -> Array:
     """Panels in a row, on a sheet whose sides suit video codecs."""
-    gap = CODEC_BLOCK if len(panels) > 1 else 0
+    gap = _CODEC_BLOCK if len(panels) > 1 else 0
     height = max(len(part) for part in panels)
     width = sum(part.shape[1] for part in panels) + gap * (len(panels) - 1)
-    sheet = np.full((_rounded(height), _rounded(width), 3), BACKGROUND, np.uint8)
+    sheet = np.full((_rounded(height), _rounded(width), 3), _BACKGROUND, np.uint8)
     left = 0
     for part in panels:
         sheet[: len(part), left : left + part.shape[1]] = part
@@ -141,7 +141,7 @@ def beside(panels: Sequence[Array]) -> Array:
 
 
 def _rounded(length: int) -> int:
-    return -(-length // CODEC_BLOCK) * CODEC_BLOCK
+    return -(-length // _CODEC_BLOCK) * _CODEC_BLOCK
 
 
 def _fitting(words: str, width: int, size: int) -> Any:

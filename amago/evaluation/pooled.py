@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-WINDOW = 3
+_WINDOW = 3
 """Evaluations before the final test that count, at least; of many the last tenth."""
 
 
@@ -21,7 +21,7 @@ def pool(rows: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> dict[str
     parts: list[dict[str, Any]] = [
         {key: row.get(f"eval/{key}") for key in ("return_mean", "return_std", "success_rate")}
         | {"episodes": row.get("eval/episodes", 1)}
-        for row in known[-max(WINDOW, -(-len(known) // 10)) :]
+        for row in known[-max(_WINDOW, -(-len(known) // 10)) :]
     ]
     parts.append({key: test[key] for key in (*parts[0], "episodes")} if parts else dict(test))
     episodes = [int(part["episodes"]) for part in parts]

@@ -6,11 +6,11 @@ import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+_Scope = MutableMapping[str, Any]
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+Send = Callable[[_Message], Awaitable[None]]
+_Application = Callable[[_Scope, _Receive, Send], Awaitable[None]]
 
 
 class Guard:
@@ -21,10 +21,10 @@ class Guard:
     session nor read anything.
     """
 
-    def __init__(self, app: Application, host: str) -> None:
+    def __init__(self, app: _Application, host: str) -> None:
         self._app, self._host = app, host
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: _Scope, receive: _Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -54,7 +54,7 @@ class Guard:
         return True
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
+async def _refuse(scope: _Scope, receive: _Receive, send: Send, why: str) -> None:
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 4403, "reason": why})
@@ -80,7 +80,7 @@ def _with_headers(send: Send, host: str) -> Send:
         (b"cross-origin-resource-policy", b"same-origin"),
     ]
 
-    async def sending(message: Message) -> None:
+    async def sending(message: _Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", []), *extra]}
         await send(message)

@@ -25,22 +25,15 @@ from torch import Tensor
 from amago.agent.agent import Agent
 from amago.agent.update import Learner
 from amago.disk import sync_path
+from amago.training.counters import wrong_counter
 from amago.training.files import read_json, write_json
 from amago.training.kept import point
 
 _FORMAT_VERSION = 1
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 CHECKSUMS = "checksums.json"
-_COUNTERS: dict[str, Any] = {
-    **dict.fromkeys(("epoch", "env_steps", "updates", "skipped"), int),
-    **dict.fromkeys(("episodes", "window", "offsets"), list),
-    "curriculum": dict,
-    "best_return": float | int | None,
-    "best_epoch": int | None,
-    "exploration_steps": float | int,
-    "seconds": float | int,
-}
-"""What `state.json` must hold, by kind."""
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What Adam remembers of each parameter."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +88,8 @@ def problem(path: Path) -> str | None:
                 return f"{name} is damaged (its checksum differs)"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
+    except IsADirectoryError as error:
+        return f"{Path(error.filename).name} is a folder"
     except ValueError:
         return f"{CHECKSUMS} is damaged"
     return None
@@ -140,20 +135,24 @@ def read_state(path: Path) -> dict[str, Any]:
             f"{path} has checkpoint format {version}, this amago reads {_FORMAT_VERSION}; resume "
             "it with the amago that wrote it"
         )
-    for name, kind in _COUNTERS.items():
-        if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
-            raise damaged(path / STATE, f"{name} is {state.get(name)!r}")
-    for name in ("window", "offsets"):
-        pair = state[name]
-        if len(pair) != 2 or not all(isinstance(value, int) and value >= 0 for value in pair):
-            raise damaged(path / STATE, f"{name} is {pair!r}")
+    wrong = wrong_counter(state, path.name)
+    if wrong is not None:
+        raise damaged(path / STATE, wrong)
     return state
 
 
 def load_learner(path: Path, learner: Learner) -> None:
     """Fill weights and optimiser."""
     load_agent(path, learner.agent)
-    _fill_optimizer(learner, _load(path / OPTIMIZER, learner.agent.discounts.device))
+    moments = _load(path / OPTIMIZER, learner.agent.discounts.device)
+    _check_moments(path / OPTIMIZER, learner, moments)
+    _fill_optimizer(learner, moments)
+
+
+def check_numbers(path: Path) -> None:
+    """ValueError if weights or moments of a checkpoint are not numbers (NaN)."""
+    for name in (MODEL, OPTIMIZER):
+        _load(path / name, torch.device("cpu"))
 
 
 def fill_learner(learner: Learner, snapshot: Snapshot) -> None:
@@ -165,9 +164,23 @@ def fill_learner(learner: Learner, snapshot: Snapshot) -> None:
 
 def _fill_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
     for index, parameter in enumerate(learner.parameters):
-        names = ("step", "exp_avg", "exp_avg_sq")
         if f"{index}.step" in tensors:
-            learner.optimizer.state[parameter] = {n: tensors[f"{index}.{n}"] for n in names}
+            learner.optimizer.state[parameter] = {n: tensors[f"{index}.{n}"] for n in _MOMENTS}
+
+
+def _check_moments(path: Path, learner: Learner, tensors: dict[str, Tensor]) -> None:
+    """ValueError unless each parameter has all of its moments, or none before its first update."""
+    known = set[str]()
+    for index, parameter in enumerate(learner.parameters):
+        names = {name: f"{index}.{name}" for name in _MOMENTS}
+        known.update(names.values())
+        for name in names.values() if tensors.keys() & names.values() else ():
+            shape = parameter.shape if name != names["step"] else torch.Size()
+            found = tensors.get(name)
+            if found is None or found.shape != shape or not found.is_floating_point():
+                raise damaged(path, f"{name} does not fit a parameter of shape {list(shape)}")
+    if extra := sorted(tensors.keys() - known):
+        raise damaged(path, f"{extra[0]} belongs to no parameter")
 
 
 def _check_sum(path: Path, name: str) -> None:
@@ -193,9 +206,13 @@ def _checksums(path: Path) -> dict[str, str]:
 
 def _load(path: Path, device: torch.device) -> dict[str, Tensor]:
     try:
-        return load_file(path, device=str(device))
+        tensors = load_file(path, device=str(device))
     except (SafetensorError, OSError) as error:
         raise damaged(path, str(error)) from error
+    for name, value in tensors.items():
+        if value.isnan().any():
+            raise damaged(path, f"{name} has values that are not numbers")
+    return tensors
 
 
 def damaged(path: Path, reason: str) -> ValueError:

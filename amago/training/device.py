@@ -7,7 +7,7 @@ import torch
 from amago.config import Config
 from amago.types import EnvSpec
 
-WORTH_A_GPU = 128
+_WORTH_A_GPU = 128
 """Memories narrower than this are not put on a GPU by themselves: their kernels are over before
 the next one is launched."""
 
@@ -34,7 +34,7 @@ def allow_tf32(device: torch.device, allowed: bool) -> None:
 def worth_a_gpu(config: Config, spec: EnvSpec) -> bool:
     """Whether an update has products large enough to keep a GPU busy."""
     images = any(item.kind == "image" for item in spec.obs.values())
-    return images or config.transformer.model_dim >= WORTH_A_GPU
+    return images or config.transformer.model_dim >= _WORTH_A_GPU
 
 
 def find_device(name: str) -> torch.device:

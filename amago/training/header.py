@@ -11,7 +11,7 @@ from typing import Any
 
 from amago.config import Config, from_dict, to_dict
 from amago.training.files import read_json, write_json
-from amago.training.trust import check_links
+from amago.training.trust import check_files
 
 
 def write_header(
@@ -43,7 +43,7 @@ def read_header(folder: Path) -> dict[str, Any]:
             f"{folder} is not a run: it has no config.json (was it moved or removed?); "
             "runs are made by `amago train`"
         )
-    check_links(folder)
+    check_files(folder)
     header: dict[str, Any] = read_json(path)
     whole = isinstance(header, dict) and {"config", "seed"} <= set(header)
     seed, custom = (header["seed"], header.get("custom", {})) if whole else (None, None)

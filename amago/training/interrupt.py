@@ -37,26 +37,30 @@ def stoppable() -> Iterator[None]:
     previous = {number: signal.getsignal(number) for number in _SIGNALS}
     # What is ignored stays so: a shell does that to SIGINT of jobs in the background.
     caught = [number for number in _SIGNALS if previous[number] is not signal.SIG_IGN]
-    arrived: list[BaseException] = []
+
+    received = list[int]()
 
     def stop(number: int, _: FrameType | None) -> NoReturn:
+        received.append(number)
         for each in caught:
             signal.signal(each, signal.SIG_DFL)
-        arrived.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated())
-        raise arrived[0]
+        raise _exception_of(number)
 
     for number in caught:
         signal.signal(number, stop)
     try:
         yield
     except Exception as error:
-        # Compiled code may turn the exception of a signal into an error of its own.
-        if arrived:
-            raise arrived[0] from error
+        if received:  # compiled code may replace the signal's exception by one of its own
+            raise _exception_of(received[0]) from error
         raise
     finally:
         for number in caught:
             signal.signal(number, previous[number] or signal.SIG_DFL)
+
+
+def _exception_of(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else Terminated()
 
 
 @contextlib.contextmanager

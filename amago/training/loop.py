@@ -19,7 +19,7 @@ from amago.training.view import View
 from amago.training.warnings import Warnings
 
 _Item = TypeVar("_Item")
-WARMUP_EPOCHS = 1
+_WARMUP_EPOCHS = 1
 """First epochs that only collect."""
 
 
@@ -39,7 +39,7 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
             view.phase("collecting")
             metrics |= collect_epoch(run)
         clock.lap("collect_seconds")
-        if offline or run.epoch >= WARMUP_EPOCHS:
+        if offline or run.epoch >= _WARMUP_EPOCHS:
             metrics |= learn_epoch(run, view, clock)
         clock.lap("learn_seconds")
         run.epoch = epoch

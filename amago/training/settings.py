@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amago.checks import at_least
+from amago.checks import at_least, at_most
+
+_MOST_THREADS = 1024
+"""A million of them would crash the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -46,3 +49,4 @@ class RunSettings:
             "final_eval_episodes", "save_interval", "keep_interval",
         )  # fmt: skip
         at_least(0, self, "run", "threads")
+        at_most(_MOST_THREADS, self, "run", "threads")

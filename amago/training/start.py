@@ -11,10 +11,11 @@ from typing import Any
 from amago.config import Config, differences, from_dict
 from amago.replay.guard import LOCK_NAME, WriterLock
 from amago.training import checkpoint, kept
+from amago.training.assemble import assemble
 from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_header, write_header
-from amago.training.run import Custom, TrainingRun, assemble
+from amago.training.run import Custom, TrainingRun
 from amago.training.trust import check_address, check_env, without_services
 
 _LOG = logging.getLogger("amago")
@@ -76,7 +77,7 @@ def restore(
         header = read_header(folder)
         check_custom(folder, header, custom.names())
         old = from_dict(header["config"])
-        check_env(folder, old, trust=trust, named=custom.make_env is not None)
+        check_env(folder, old.env, trust=trust, named=custom.make_env is not None)
         check_address(folder, old, trust=trust or "scale.address" in (changes or {}))
         new = changed(folder, old, changes or {}, epochs)
         path, notes = _choose(folder, old, epoch)

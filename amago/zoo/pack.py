@@ -35,7 +35,7 @@ def pack(
     if source.is_packed or source.header.get("custom"):
         why = "already packed" if source.is_packed else "trained with classes of its own"
         raise ValueError(f"{run} is {why}; pack a run of built-in parts")
-    check_env(run, source.config, trust=False)
+    check_env(run, source.config.env, trust=False)
     folder = source.path.parent.parent
     result = _result(folder)
     card = packed.Card(

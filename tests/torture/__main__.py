@@ -25,6 +25,8 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", choices=_EVERY, default=_EVERY)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
     options = parser.parse_args()
+    if options.write is not None:
+        write(options.write, None)  # a page without a place for them is told now, not at the end
     start, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="amago-torture-"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcome, stopped = Outcome(), ""

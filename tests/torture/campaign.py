@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torture.children import adopt_orphans
-from torture.faults import ATTACKS, attack
+from torture.faults import ATTACKS, OF_WORKERS, attack
 from torture.kills import Rhythm, Tally, kill_runs, undisturbed
 from torture.sweeps import KIND as SWEEP
 from torture.sweeps import kill_sweeps
@@ -18,7 +18,8 @@ from torture.target import Faults, Target
 
 _ATTACKED = ("GRU, continuous", "relabeling", "pixels")
 """Kinds of runs that suffer the attacks other than kills, in turn."""
-MARKS = ("<!-- torture -->\n", "<!-- end of torture -->")
+_WITH_WORKERS = ("Gymnasium, workers", "relabeling, GRU, workers")
+MARKS = ("<!-- torture -->", "<!-- end of torture -->")
 
 
 @dataclass
@@ -61,8 +62,11 @@ def campaign(
             outcome.kills[kind] = tally
             kill_runs(kind, folder, path, rhythm, share, rng, tally)
         say(f"{kind}, {time.monotonic() - start:.0f} s: {tally}")
-    attacked = [kind for kind in _ATTACKED if kind in kinds]
-    for name in attacks if attacked else ():
+    for name in attacks:
+        suffering = _WITH_WORKERS if name in OF_WORKERS else _ATTACKED
+        attacked = [kind for kind in suffering if kind in kinds]
+        if not attacked:
+            continue
         start, rng, seen = time.monotonic(), random.Random(f"{seed} {name}"), Faults()
         for number in range(faults):
             kind = attacked[number % len(attacked)]
@@ -76,7 +80,7 @@ def campaign(
 def _shares(kinds: Sequence[str], kills: int) -> dict[str, int]:
     """How often each kind is killed: alike, but for sweeps, whose runs take long to start."""
     others = [kind for kind in kinds if kind != SWEEP]
-    of_sweeps = 0 if SWEEP not in kinds else kills // 20 if others else kills
+    of_sweeps = 0 if SWEEP not in kinds else kills // 12 if others else kills
     each, rest = divmod(kills - of_sweeps, max(len(others), 1))
     shares = {kind: each + (number < rest) for number, kind in enumerate(others)}
     return shares | ({SWEEP: of_sweeps} if SWEEP in kinds else {})
@@ -111,10 +115,11 @@ def _row(name: str, counts: list[int], failures: list[str]) -> str:
     return f"| {name} | {' | '.join(map(str, counts))} | {len(failures)} |"
 
 
-def write(page: Path, text: str) -> None:
-    """Put tables into the place that a page has for them."""
+def write(page: Path, text: str | None) -> None:
+    """Put tables into the place that a page has for them; None only looks for that place."""
     before, first, rest = page.read_text().partition(MARKS[0])
     _, second, after = rest.partition(MARKS[1])
     if not (first and second):
-        raise ValueError(f"{page} has no place for the tables: it needs the lines {MARKS}")
-    page.write_text(before + first + text + "\n" + second + after)
+        raise ValueError(f"{page} has no place for the tables: it needs the marks {MARKS}")
+    if text is not None:
+        page.write_text(f"{before}{first}\n{text}\n{second}{after}")

@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +28,7 @@ from amago.training.view import Silent
 _CALLS = ("fsync", "rename", "replace", "unlink", "open", "rmdir", "mkdir", "ftruncate", "write")
 _STORE = ("append", "append_protected", "evict", "sync")
 _SUBREAPER = 36
+_PATIENCE_SECONDS = 600.0
 Interfere = Callable[[], None]
 
 
@@ -133,7 +134,7 @@ class Child:
     """A fork of this process that does some work."""
 
     def __init__(self, work: Callable[..., Any], *arguments: Any, log: Path | None = None) -> None:
-        self.started = time.monotonic()
+        self.started, self._code = time.monotonic(), None
         self.pid = os.fork()
         if self.pid == 0:
             # Shells let background jobs ignore SIGINT; the campaign has a handler of its own.
@@ -143,6 +144,8 @@ class Child:
             try:
                 work(*arguments)
                 os._exit(0)
+            except SystemExit as end:
+                os._exit(end.code if isinstance(end.code, int) else 1)
             except BaseException:
                 os._exit(1)
 
@@ -150,20 +153,25 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
+    def alive(self) -> bool:
+        if self._code is None:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            self._code = os.waitstatus_to_exitcode(status) if done else None
+        return self._code is None
+
     def wait(self) -> int:
-        """The exit code, or minus the signal that killed it."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        """The exit code, or minus the signal that killed it; who hangs is killed at last."""
+        return self.kill_after(_PATIENCE_SECONDS)
 
     def kill_after(self, seconds: float) -> int:
         """Its exit code when it is killed after that time, or ends before."""
         deadline = self.started + seconds
-        while time.monotonic() < deadline:
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            if done:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(min(0.005, max(deadline - time.monotonic(), 0.0)))
-        self.send(signal.SIGKILL)
-        return self.wait()
+        while self.alive():
+            if time.monotonic() >= deadline:
+                self.send(signal.SIGKILL)
+            time.sleep(0.005)
+        assert self._code is not None
+        return self._code
 
 
 def _redirect(log: Path | None) -> None:
@@ -192,7 +200,7 @@ def adopt_orphans() -> None:
 def orphans(seconds: float) -> list[int]:
     """Processes that a killed child has left behind and that do not end within a time."""
     deadline = time.monotonic() + seconds
-    while left := list(_children()):
+    while left := descendants("self"):
         with contextlib.suppress(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
         if time.monotonic() > deadline:
@@ -201,6 +209,10 @@ def orphans(seconds: float) -> list[int]:
     return []
 
 
-def _children() -> Iterator[int]:
-    for task in Path("/proc/self/task").iterdir():
-        yield from map(int, (task / "children").read_text().split())
+def descendants(pid: int | str) -> list[int]:
+    """The processes that a process has started itself; none if it is gone."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(each) for task in tasks for each in (task / "children").read_text().split()]
+    except OSError:
+        return []

@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -18,7 +17,7 @@ from test_run_helpers import differing
 
 from amago.sweep.jobs import Job, Step
 from amago.sweep.sweep import run_jobs
-from torture.children import Child, orphans
+from torture.children import Child, descendants, orphans
 from torture.kills import Tally
 from torture.runs import go_on
 
@@ -30,13 +29,20 @@ _PATIENCE_SECONDS = 600.0
 def kill_sweeps(folder: Path, wholes: dict[str, Path], kills: int, rng: random.Random,
                 tally: Tally) -> None:  # fmt: skip
     """So many kills of sweeps and their runs; every run has to be exact in the end."""
-    seconds = 10.0
+    if not kills:
+        return
+    root = folder / "sweep"
+    start = time.monotonic()
+    code = Child(_sweep, root, log=folder / "sweep.log").wait()
+    seconds = time.monotonic() - start
+    if code:
+        said = (folder / "sweep.log").read_text()
+        raise RuntimeError(f"the undisturbed sweep ended with {code}:\n{said}")
     while tally.kills < kills:
-        root = folder / "sweep"
         shutil.rmtree(root, ignore_errors=True)
         wanted = min(tally.kills + 3, kills)
         while tally.kills < wanted:
-            seconds = max(_attempt(root, seconds, rng, tally), 3.0)
+            _attempt(root, seconds, rng, tally)
             if (root / "complete").exists():
                 break
         code = Child(_sweep, root, log=folder / "sweep.log").wait()
@@ -53,12 +59,12 @@ def runs() -> tuple[str, ...]:
     return _RUNS
 
 
-def _attempt(root: Path, seconds: float, rng: random.Random, tally: Tally) -> float:
-    """Start the sweep, kill something of it; how long it lived."""
+def _attempt(root: Path, seconds: float, rng: random.Random, tally: Tally) -> None:
+    """Start the sweep, and kill something of it within the time that a whole one takes."""
     resumed = any((job.run_dir / "config.json").exists() for job in _jobs(root))
     child = Child(_sweep, root, log=root.parent / "sweep.log")
-    time.sleep(rng.uniform(0.1, seconds))
-    victims = list(_processes(child.pid))
+    time.sleep(rng.uniform(0.1, 0.9 * seconds))
+    victims = descendants(child.pid)
     child_only = rng.random() < 0.4
     if child_only and victims:
         _kill(rng.choice(victims))
@@ -77,21 +83,11 @@ def _attempt(root: Path, seconds: float, rng: random.Random, tally: Tally) -> fl
         tally.kills += 1
         tally.in_resumed_runs += resumed
         tally.while_restoring += resumed and not victims
-    return time.monotonic() - child.started
 
 
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _processes(pid: int) -> Iterator[int]:
-    """The runs that a sweep has started."""
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            yield from map(int, (task / "children").read_text().split())
-    except OSError:
-        return
 
 
 def _sweep(root: Path) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from test_run_helpers import differing, no_plots
 
-from torture.children import Child, command
+from amago import api
+from amago.training.view import View
+from torture.children import Board, Child, Watched, command
 from torture.kills import Rhythm
+from torture.runs import KINDS, SEED, config_of
 
 
 @dataclass
@@ -62,6 +67,39 @@ def resume(target: Target, run: Path) -> tuple[int, str]:
 def run_command(*arguments: str | Path) -> None:
     no_plots()
     command(*arguments)
+
+
+def interrupted(target: Target, run: Path) -> None:
+    """A run that was stopped in the middle, in that folder."""
+    child = begun(target, run)
+    child.send(signal.SIGTERM)
+    child.wait()
+
+
+def begun(target: Target, run: Path) -> Child:
+    """A run somewhere in its first epochs."""
+    shutil.rmtree(run, ignore_errors=True)
+    board = Board()
+    child = Child(train, target.kind, run, Watched(board))
+    while not board.begun:
+        time.sleep(0.01)
+    time.sleep(target.rhythm.seconds * target.rng.uniform(0.0, 0.5))
+    return child
+
+
+def train(kind: str, run: Path, view: View) -> None:
+    no_plots()
+    api.train(config_of(kind), SEED, run, preset=KINDS[kind][0], view=view)
+
+
+def then_exact(target: Target, faults: Faults, run: Path) -> str | None:
+    """The cause is gone: the run goes on as if nothing had happened."""
+    code, said = resume(target, run)
+    if code:
+        return f"afterwards, exit code {code}: {said[-300:]}"
+    wrong = differing(run, target.whole)
+    faults.exact += not wrong
+    return f"afterwards, differs in {wrong}" if wrong else None
 
 
 def judge(target: Target, faults: Faults, run: Path, code: int, said: str) -> str | None:
