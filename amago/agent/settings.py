@@ -25,6 +25,7 @@ _RUNG = {"discrete": 2.5}
 """From one discount of a ladder to the next the horizon grows by about this factor."""
 _WIDE_RUNG = 5.0
 """The same for other actions, where every discount costs a pass of all critics of its own."""
+_MOST_DISCOUNTS = 256
 _UNKNOWN_HORIZON = 200
 """Steps of a rollout where the environment does not tell."""
 
@@ -58,8 +59,10 @@ class AgentSettings:
 
     def __post_init__(self) -> None:
         values = self.discounts if isinstance(self.discounts, tuple) else (0.0,)
-        if not values:
-            raise ValueError("--agent.discounts needs at least one number")
+        if not 1 <= len(values) <= _MOST_DISCOUNTS:
+            raise ValueError(
+                f"--agent.discounts takes 1 to {_MOST_DISCOUNTS} numbers, got {len(values)}"
+            )
         for flag, value in (("discounts", max(values)), ("discounts", min(values)),
                             ("acting-discount", self.acting_discount or 0.0)):  # fmt: skip
             if not 0.0 <= value < 1.0:
