@@ -95,7 +95,9 @@ def amago_command(job: Job, step: Step) -> list[str]:
     amago = [sys.executable, "-m", "amago"]
     if step == "resume":
         named = any(":" in job.overrides.get(key, "") for key in ("env.id", "env.ids"))
-        return [*amago, "resume", str(job.run_dir), *(["--trust"] if named else [])]
+        project = job.overrides.get("run.wandb_project")  # named again: a folder's own is ignored
+        set_again = ["--set", f"run.wandb_project={project}"] if project else []
+        return [*amago, "resume", str(job.run_dir), *(["--trust"] if named else []), *set_again]
     command = [*amago, "train", job.preset, "--seed", str(job.seed)]
     command += ["--run-dir", str(job.run_dir), "--threads", "1"]
     return [*command, *flags(job.overrides)]

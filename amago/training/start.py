@@ -77,14 +77,15 @@ def restore(
         check_custom(folder, header, custom.names())
         old = from_dict(header["config"])
         check_env(folder, old, trust=trust, named=custom.make_env is not None)
-        check_address(folder, old, trust=trust or "scale.address" in (changes or {}))
+        named = {key.replace("-", "_") for key in changes or {}}
+        check_address(folder, old, trust=trust or "scale.address" in named)
         new = changed(folder, old, changes or {}, epochs)
         path, notes = _choose(folder, old, epoch)
         done = 0 if path is None else int(path.name)
         check_goes_on(folder, done, old, new)
         for note in notes:
             _LOG.warning(note)
-        config = without_services(folder, new, trust=trust)
+        config = without_services(folder, new, trust=trust or "run.wandb_project" in named)
         run = assemble(folder, config, header["seed"], custom, path, what_is_left=bool(notes))
         if differences(old, new):
             rewrite_header(folder, remembered(header, old, new, done), new)
