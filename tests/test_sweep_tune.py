@@ -44,7 +44,7 @@ class Bench:
         self.slow_below = -1.0
 
     def command(self, job: Job, step: Step) -> list[str]:
-        self.started.append((job.name, step))
+        self.started.append((f"{job.run_dir.parent.name}/{job.run_dir.name}", step))
         rate = job.overrides["optim.learning_rate"]
         speed = "slow" if float(rate) < self.slow_below else "fast"
         return [sys.executable, "-S", str(self.child), str(job.run_dir), rate, speed]

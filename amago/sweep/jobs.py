@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from amago.presets.arms import arm_names
 
 _MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
@@ -23,16 +25,19 @@ class Job:
     run_dir: Path
 
     @property
-    def name(self) -> str:
-        return f"{self.run_dir.parent.name}/{self.run_dir.name}"
-
-    @property
     def log(self) -> Path:
         """What the run prints, beside its folder: a restart may remove the folder."""
         return self.run_dir.with_name(self.run_dir.name + ".log")
 
 
 Command = Callable[[Job, Step], list[str]]
+
+
+def short_names(jobs: Iterable[Job]) -> dict[Path, str]:
+    """What to call each run folder: only what differs among the arms, and the seed."""
+    folders = [job.run_dir for job in jobs]
+    arms = arm_names(dict.fromkeys(folder.parent.name for folder in folders))
+    return {folder: f"{arms[folder.parent.name]}/{folder.name}" for folder in folders}
 
 
 def parse_overrides(assignments: Sequence[str]) -> dict[str, str]:

@@ -149,9 +149,9 @@ def _say_end(outcome: Outcome, queue: Queue, after_failures: str) -> None:
     console = queue.console
     for item in queue.progress:
         if item.state == "failed":
-            console.print(f"[bold red]failed[/]: {escape(item.job.name)} ({escape(item.note)}), "
-                          f"end of {escape(str(item.job.log))}:", highlight=False,
-                          soft_wrap=True)  # fmt: skip
+            what = f"{escape(queue.name(item.job))} ({escape(item.note)})"
+            text = f"[bold red]failed[/]: {what}, end of {escape(str(item.job.log))}:"
+            console.print(text, highlight=False, soft_wrap=True)
             console.print(escape(_log_tail(item.job.log)), highlight=False, soft_wrap=True)
     text = f"{len(outcome.done)} done, {len(outcome.failed)} failed, "
     text += f"{len(outcome.skipped)} were complete before"
