@@ -210,7 +210,7 @@ def test_train_and_eval_of_a_useless_agent_say_so(tmp_path, capsys, no_plots) ->
 def test_a_control_without_memory_is_trained_beside_on_request(tmp_path, capsys, no_plots):
     config = tiny("t-maze", {"run.report": False})
     folder = tmp_path / "run"
-    given = ["--run-dir", folder, "--control", "True", *flags(config, amago.preset("t-maze"))]
+    given = ["--run-dir", folder, "--control", *flags(config, amago.preset("t-maze"))]
     code, out, _ = command(capsys, "train", "t-maze", *given)
     assert code == 0 and "no memory" in out and "random play" in out
     control = json.loads((folder / "control" / "config.json").read_text())

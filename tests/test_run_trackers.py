@@ -186,7 +186,9 @@ def test_wandb_that_does_not_start_says_what_to_do(
     monkeypatch.setattr(wandb, "init", refuse)
     config = tiny("wind", {"run.wandb_project": "mine"})
     _write_run(tmp_path, config, epochs=0)
-    with pytest.raises(ValueError, match=r"No API key configured.*wandb login.*WANDB_MODE=off"):
+    with pytest.raises(
+        ValueError, match=r"No API key.*check the name.*wandb login.*WANDB_MODE=off"
+    ):
         WandbTracker(tmp_path, config)
 
 

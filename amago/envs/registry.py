@@ -130,7 +130,7 @@ def _check_maker(make_env: Any) -> None:
         return
     what, remedy = what_it_is(make_env)
     if isinstance(make_env, gym.Env):
-        what, remedy = "an environment", "wrap it, as in make_env=lambda: MyEnv()"
+        what, remedy = "an environment", "wrap it, as in env=lambda: MyEnv()"
     raise ValueError(
         f"expected env to be a class or a function that makes a gymnasium.Env, got {what}; {remedy}"
     )
@@ -282,16 +282,18 @@ def named_env(text: str, stored: EnvSettings) -> MakeEnv:
 
 def _find_spec(env_id: str) -> GymSpec:
     module, _, name = env_id.rpartition(":")
+    near = ""
     if module:
-        imported(module, f"--env.id {env_id!r}")
+        space = imported(module, f"--env.id {env_id!r}")
+        near = did_you_mean(name, [key for key, value in vars(space).items() if callable(value)])
     elif name.startswith(_MINIGRID) and name not in gym.registry:
         need("minigrid", "minigrid")
     try:
         return gym.spec(name)
     except gym.error.Error as error:
         raise ValueError(
-            f"no environment is called {name!r}; {did_you_mean(name, gym.registry)}"
-            "An environment of another package is written module:Name-v0, where importing the "
+            f"no environment is called {name!r}; {near or did_you_mean(name, gym.registry)}"
+            "environments of other packages are written module:Name-v0, where importing the "
             "module registers the name, or module:Class"
         ) from error
 

@@ -15,7 +15,7 @@ from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_header, write_header
 from amago.training.run import Custom, TrainingRun, assemble
-from amago.training.trust import check_address, check_env, without_services
+from amago.training.trust import check_address, check_env, trust_flag, without_services
 
 _LOG = logging.getLogger("amago")
 _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
@@ -129,7 +129,7 @@ def _say_finished(run: TrainingRun) -> None:
     if run.epoch == run.config.run.epochs and (run.folder / "result.json").exists():
         _LOG.warning(
             f"{run.folder} is finished after {run.epoch} epochs, and this is its result; train on "
-            f"with: amago resume {run.folder} --epochs +50"
+            f"with: amago resume {run.folder} --epochs +50{trust_flag(run.config)}"
         )
 
 

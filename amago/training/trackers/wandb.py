@@ -51,8 +51,8 @@ class WandbTracker:
             )
         except wandb.errors.Error as error:
             raise ValueError(
-                f"--run.wandb-project {project}: W&B did not start ({error}); log in with "
-                "`wandb login`, or set WANDB_MODE=offline and upload later with `wandb sync`"
+                f"--run.wandb-project {project}: W&B did not start ({error}); check the name, log "
+                "in with `wandb login`, or set WANDB_MODE=offline and upload later"
             ) from error
         self._axis, self._complete = axis(config), False
         self._run.define_metric("*", step_metric=self._axis)
