@@ -220,6 +220,7 @@ def test_a_bare_switch_of_train_means_yes_and_no_switches_off() -> None:
         "--control", "True",
     ]  # fmt: skip
     assert train_options("wind", ["--control", "--size", "tiny"]).control
+    assert switched([], "control") == [] and not train_options("wind", []).control
     assert not train_options("wind", ["--size", "tiny", "--no-check"]).check
 
 

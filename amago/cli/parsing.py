@@ -19,7 +19,7 @@ def parse(cls: Any, arguments: Sequence[str], prog: str, default: Any = None) ->
 def switched(arguments: Sequence[str], *names: str) -> list[str]:
     """Switches with their values: a bare --name is --name True, --no-name is --name False."""
     found: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in zip(arguments, [*arguments, ""][1:], strict=True):
         if argument.removeprefix("--no-") in names:
             found += [f"--{argument.removeprefix('--no-')}", "False"]
             continue

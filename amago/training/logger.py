@@ -86,8 +86,10 @@ class Logger:
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
-            for part in (*self._trackers, self.timing, self.metrics):
-                closing.callback(part.close)
+            for tracker in self._trackers:
+                closing.callback(tracker.close)
+            closing.callback(self.timing.close)
+            closing.callback(self.metrics.close)
 
 
 def _end_of(path: Path, offset: int, epoch: int) -> int:
