@@ -9,7 +9,8 @@ from amago.config import Config, override
 from amago.envs.catalogue import preset
 
 if TYPE_CHECKING:
-    from amago.api import check_env, evaluate, load, resume, train
+    from amago.api import evaluate, load, resume, train
+    from amago.check.any_env import check_env
     from amago.handle import Run
     from amago.serving.predictor import Predictor
     from amago.training.hooks import Epoch
@@ -32,7 +33,8 @@ _LATE = {
     "Epoch": "amago.training.hooks",
     "Predictor": "amago.serving.predictor",
     "Run": "amago.handle",
-    **dict.fromkeys(("check_env", "evaluate", "load", "resume", "train"), "amago.api"),
+    "check_env": "amago.check.any_env",
+    **dict.fromkeys(("evaluate", "load", "resume", "train"), "amago.api"),
 }
 """What needs torch is imported only when it is used: help and listings stay instant."""
 

@@ -15,7 +15,6 @@ from amago.agent.policy import AgentPolicy
 from amago.agent.terms import Term
 from amago.arguments import new_run_dir, resolve, run_name
 from amago.check.before import check_before_training, is_foreign
-from amago.check.check_env import Check, check_any
 from amago.config import Config, from_dict, override
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import MakeEnv, make_vector, named_env, single_env
@@ -28,6 +27,7 @@ from amago.handle import Run
 from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
+from amago.report.page import REPORT
 from amago.report.runs import read_run
 from amago.reporting import write_report
 from amago.scale.collect import start_collection
@@ -42,6 +42,7 @@ from amago.training.interrupt import saving, stoppable
 from amago.training.run import Custom, TrainingRun
 from amago.training.source import find_source
 from amago.training.start import create, is_run, restore, take_up
+from amago.training.trackers.tracker import Pictures
 from amago.training.trust import check_env as check_trusted
 from amago.training.view import Silent, View, make_view
 from amago.types import EnvSpec, VectorEnv
@@ -230,12 +231,6 @@ def evaluate(
     return evaluate_policy(make_policy(agent, settings), lanes, episodes)
 
 
-def check_env(env: str | EnvSettings | MakeEnv | Env, steps: int = 1000, *, seed: int = 0) -> Check:
-    """What amago sees of an environment, what training on it would cost, and every problem
-    with its remedy; print it, or read `.problems`."""
-    return check_any(env, steps, seed)
-
-
 def named_again(env: AnyEnv | None, config: Config) -> MakeEnv | None:
     """What makes the environment of a stored run, if the user gives it once more."""
     made: MakeEnv | None = named_env(env, config.env) if isinstance(env, str) else as_maker(env)
@@ -254,18 +249,26 @@ def _custom(
 def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -> None:
     if view is None:
         view = make_view(run.config.run.epochs, run.epoch) if progress else Silent()
-    with contextlib.closing(run), saving(run), contextlib.closing(view):
-        run.collection = start_collection(run)
-        run.feed = start_learners(run)
-        view.begin(run.folder)
-        loop.train(run, view, hooks)
-        view.phase("final test")
-        result = final_test(run)
-    plot_run(read_run(run.folder), run.folder / "curves.png", result["references"])
+    with contextlib.closing(run):
+        with saving(run), contextlib.closing(view):
+            run.collection = start_collection(run)
+            run.feed = start_learners(run)
+            view.begin(run.folder)
+            loop.train(run, view, hooks)
+            view.phase("final test")
+            result = final_test(run)
+        run.logger.end(result, _draw(run, result))
+
+
+def _draw(run: TrainingRun, result: Mapping[str, Any]) -> Pictures:
+    """curves.png and, if wanted, report.html of a run that is complete."""
+    curves, film = run.folder / "curves.png", None
+    plot_run(read_run(run.folder), curves, result["references"])
     if run.config.run.report:
-        settings = final_test_settings(run.config, run.seed)
+        settings, make_env = final_test_settings(run.config, run.seed), run.custom.make_env
         policy = make_policy(run.agent.eval(), settings)
-        write_report(run.folder, policy, run.config.env, settings, make_env=run.custom.make_env)
+        film = write_report(run.folder, policy, run.config.env, settings, make_env=make_env).film
+    return Pictures(curves.read_bytes() if curves.is_file() else None, film)
 
 
 def report(run_dir: str | Path, *, which: str = "latest", trust: bool = False) -> Path:
@@ -277,4 +280,5 @@ def report(run_dir: str | Path, *, which: str = "latest", trust: bool = False) -
         policy = make_policy(load(run_dir, which=which, trust=trust).policy.agent.eval(), settings)
     except ValueError as error:  # classes that only their author has, no checkpoint yet
         why_not = f"Nothing was played: {error}"
-    return write_report(Path(run_dir), policy, config.env, settings, why_not=why_not)
+    write_report(Path(run_dir), policy, config.env, settings, why_not=why_not)
+    return Path(run_dir) / REPORT

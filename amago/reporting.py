@@ -31,8 +31,8 @@ _MOST_ROWS = 600
 def write_report(
     folder: Path, policy: AgentPolicy | None, env: EnvSettings, settings: PlaySettings,
     *, make_env: MakeEnv | None = None, why_not: str = "",
-) -> Path:  # fmt: skip
-    """Write report.html into a run's folder.
+) -> Shown:  # fmt: skip
+    """Write report.html into a run's folder; what was played for it.
 
     Without a policy, which may need classes that only their author has, `why_not` stands in
     place of film and attention.
@@ -43,9 +43,8 @@ def write_report(
         shown = _film(shown, policy, env, settings, make_env)
         shown = _attention(shown, policy, env, settings, make_env)
     changed = changed_settings(from_dict(run.config), run.preset)
-    path = folder / REPORT
-    path.write_text(report_page(run, changed, shown), encoding="utf-8")
-    return path
+    (folder / REPORT).write_text(report_page(run, changed, shown), encoding="utf-8")
+    return shown
 
 
 def _film(

@@ -233,13 +233,15 @@ def test_a_batch_gets_the_actions_of_its_observations_one_by_one(runs: dict[str,
 @pytest.mark.parametrize(
     ("told", "complaint"),
     [
-        ({"obs": np.zeros(3, np.float32)}, r"expected shape \[2\], or \['N', 2\].*got \[3\]"),
+        ({"obs": np.zeros(3, np.float32)}, r"expected shape \[2\], or \[N, 2\].*got \[3\]"),
         ({"obs": np.zeros((4, 1, 2), np.float32)}, r"got \[4, 1, 2\]"),
         ({"obs": np.array(["a", "b"])}, "expected numbers, got <U1"),
         ({"obs": None}, "expected shape"),
         ({"obs": {"position": np.zeros(2)}}, "expected shape"),
         ({"obs": np.zeros((3, 2)), "reward": [0.0, 1.0]}, "one reward for each of 3 environ"),
         ({"obs": np.zeros((3, 2)), "episode_start": [True] * 2}, "one episode_start for each of 3"),
+        ({"obs": np.zeros((3, 2)), "episode_start": [True]}, "one episode_start for each of 3"),
+        ({"obs": np.zeros(2), "deterministic": "yes"}, "deterministic takes True, False or None"),
     ],
 )
 def test_wrong_arguments_of_predict_are_named(

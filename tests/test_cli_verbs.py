@@ -19,6 +19,8 @@ from test_run_helpers import command, flags, lines, no_plots, tiny
 import amago
 from amago import api
 from amago.cli import VERBS, main
+from amago.cli.parsing import switched
+from amago.cli.train import train_options
 from amago.envs.catalogue import PRESETS
 from amago.presets.ablations import ABLATIONS
 
@@ -209,6 +211,17 @@ def test_help_names_every_verb_and_preset(capsys: pytest.CaptureFixture[str]) ->
     for arguments in ([], ["--help"], ["-h"]):
         code, out, _ = command(capsys, *arguments)
         assert code == 0 and all(name in out for name in (*VERBS, *PRESETS))
+
+
+def test_a_bare_switch_of_train_means_yes_and_no_switches_off() -> None:
+    given = ["--control", "--epochs", "2", "--no-check", "--control", "false", "--control"]
+    assert switched(given, "control", "check") == [
+        "--control", "True", "--epochs", "2", "--check", "False", "--control", "false",
+        "--control", "True",
+    ]  # fmt: skip
+    assert train_options("wind", ["--control", "--size", "tiny"]).control
+    assert switched([], "control") == [] and not train_options("wind", []).control
+    assert not train_options("wind", ["--size", "tiny", "--no-check"]).check
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

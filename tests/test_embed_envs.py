@@ -19,6 +19,7 @@ from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
 from amago.envs.symbolic_grid import VOCABULARY
 from amago.replay.store import TrajectoryStore
+from amago.training.interrupt import how_to_go_on
 from amago.types import Trajectory
 
 SMALL = {
@@ -134,7 +135,7 @@ def test_a_vector_that_the_user_holds_stays_open(counter: Any) -> None:
     vector = SyncVectorEnv([counter] * 2)
     run = amago.train("gym", env=vector, epochs=1, set=SMALL, run_dir="run", progress=False)
     assert amago.evaluate(run.policy, vector, 4)["episodes"] == 4
-    assert not vector.closed
+    assert not vector.closed and "env=SyncVectorEnv, epoch 1 of 1" in repr(run)
     with pytest.raises(ValueError, match=r"--env.trials does not go with a vector environment"):
         amago.train("gym", env=vector, trials=3, set=SMALL)
 
@@ -182,10 +183,13 @@ def test_classes_and_wrappers_are_named_on_the_command_line_and_need_trust_later
              "--env.wrappers", "user_envs:Doubled?factor=5"]  # fmt: skip
     small = [part for key, value in SMALL.items()
              for part in (f"--{key.replace('_', '-')}", str(value))]  # fmt: skip
-    code, _, error = command(
+    code, out, error = command(
         capsys, "train", "gym", *flags, *small, "--epochs", "1", "--run-dir", "run", "--no-check"
     )
     assert code == 0, error
+    hints = [line for line in out[out.index("next:") :].splitlines() if "amago doctor" not in line]
+    assert len(hints) == 4 and all(line.endswith(" --trust") for line in hints[1:]), hints
+    assert how_to_go_on(Path("run")) == "amago resume run --trust"
     settings = amago.Run("run").config.env
     env = single_env(settings)
     env.reset(seed=0)
@@ -195,12 +199,14 @@ def test_classes_and_wrappers_are_named_on_the_command_line_and_need_trust_later
     code, _, error = command(capsys, "eval", "run", "--env", "user_envs:Counter")
     assert code == 2 and "user_envs:Doubled" in error  # naming the class vouches for no wrapper
     assert command(capsys, "eval", "run", "--episodes", "2", "--trust")[0] == 0
+    assert command(capsys, "watch", "run", "--speed", "100000")[0] == 2
+    assert command(capsys, "watch", "run", "--speed", "100000", "--trust")[0] == 0
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"id": "user_envs:Countr"}, "module:Class"),
+        ({"id": "user_envs:Countr"}, "did you mean Counter.*module:Class"),
         ({"id": "no_such_module:Counter"}, "module 'no_such_module', which cannot be imported"),
         ({"id": "user_envs:Counter", "wrappers": ("Doubled",)}, "takes module:Wrapper"),
         ({"id": "user_envs:Counter", "wrappers": ("user_envs:Double",)}, "did you mean Doubled"),

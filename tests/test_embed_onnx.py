@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from amago.training.source import find_source
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
+export = importlib.import_module("amago.cli.export")
 STEPS = 300
 SETTINGS = {
     "transformer": {"replay.context_length": 8},
@@ -76,6 +78,14 @@ def test_an_exported_agent_acts_as_predict_does(memory: str, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_an_agent_of_the_zoo_is_exported_too(tmp_path: Path) -> None:
     assert _compare("zoo:dark-key-to-door", tmp_path / "agent.onnx") > 0
+
+
+def test_a_bare_flag_names_the_file_after_the_agent() -> None:
+    named = ["zoo:door", "--onnx=door.onnx"]
+    assert export._with_file(["zoo:door", "--onnx"]) == named
+    assert export._with_file(["zoo:door", "--onnx", "--trust"]) == [*named, "--trust"]
+    for whole in (["runs/door", "--onnx", "x.onnx"], ["--onnx", "x.onnx", "runs/door"]):
+        assert export._with_file(whole) == whole
 
 
 def test_the_file_must_be_called_onnx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -210,7 +210,7 @@ def test_train_and_eval_of_a_useless_agent_say_so(tmp_path, capsys, no_plots) ->
 def test_a_control_without_memory_is_trained_beside_on_request(tmp_path, capsys, no_plots):
     config = tiny("t-maze", {"run.report": False})
     folder = tmp_path / "run"
-    given = ["--run-dir", folder, "--control", "True", *flags(config, amago.preset("t-maze"))]
+    given = ["--run-dir", folder, "--control", *flags(config, amago.preset("t-maze"))]
     code, out, _ = command(capsys, "train", "t-maze", *given)
     assert code == 0 and "no memory" in out and "random play" in out
     control = json.loads((folder / "control" / "config.json").read_text())
@@ -255,7 +255,7 @@ def test_sweeps_and_suites_show_random_play_and_what_is_not_better(tmp_path, mon
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     summarise_sweep(tmp_path, console)
     text = console.export_text()
-    assert text.startswith("Not better than random play: popgym, env.id=BadEasy")
+    assert text.startswith("Not better than random play: id=BadEasy")
     assert "random" in text and max(map(len, text.splitlines())) <= 80
     text = _printed(_suite_table(suite_rows(find_runs(tmp_path))))
     assert "0.900 !" in text and "0.100" in text and max(map(len, text.splitlines())) <= 80

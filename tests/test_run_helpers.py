@@ -105,6 +105,7 @@ def evidence(folder: Path) -> dict[str, Any]:
     del state["seconds"]
     found: dict[str, Any] = {"state": state, "latest": latest.name}
     found["metrics"] = (folder / "metrics.jsonl").read_bytes()
+    found["table"] = (folder / "metrics.csv").read_bytes()
     found["best"] = (folder / "checkpoints" / "best.json").read_text()
     for name in ("model.safetensors", "optimizer.safetensors"):
         found[name] = (latest / name).read_bytes()

@@ -103,6 +103,13 @@ def test_notebooks_run_from_top_to_bottom(
     shown = [kind for cell in notebook.cells for out in cell.get("outputs", ())
              for kind in out.get("data", ())]  # fmt: skip
     assert "image/gif" in shown and "image/png" in shown
+    (trained,) = (cell for cell in notebook.cells if "amago.train(" in cell.source)
+    (progress,) = (out for out in trained.outputs if out.output_type == "display_data")
+    page = progress["data"]["text/html"]
+    assert '<progress value="4" max="4">' in page and "complete" in page, "kept up to date"
+    assert "<th>eval return</th>" in page and "\x1b" not in page
+    printed = "".join(out.text for out in trained.outputs if out.output_type == "stream")
+    assert len(printed.splitlines()) < 10, printed
 
 
 def test_examples_are_listed_printed_and_copied(tmp_path: Path, capsys: Any) -> None:

@@ -11,8 +11,10 @@ from test_run_helpers import command
 
 from amago.presets.arms import arm_names
 from amago.report.runs import find_runs
+from amago.report.sweeps import summarise_sweep
 from amago.report.tables import sweep_table
 from amago.sweep.grid import combinations
+from amago.sweep.jobs import plan, short_names
 
 
 def test_several_grids_multiply() -> None:
@@ -48,6 +50,34 @@ def test_names_show_only_what_differs() -> None:
     assert plain == {"wind": "wind", "wind__memory=gru": "memory=gru"}
     two = arm_names(["wind__a.rate=1", "t-maze__b.rate=1"])
     assert list(two.values()) == ["wind, a.rate=1", "t-maze, b.rate=1"]
+
+
+def test_lines_of_a_queue_name_only_what_differs_and_the_seed() -> None:
+    arms = [["run.epochs=3", f"optim.learning_rate={rate}"] for rate in ("1e-4", "3e-4")]
+    jobs = [job for arm in arms for job in plan(["wind"], [0, 1], arm, "runs")]
+    assert list(short_names(jobs).values()) == [
+        "learning_rate=1e-4/seed-0", "learning_rate=1e-4/seed-1",
+        "learning_rate=3e-4/seed-0", "learning_rate=3e-4/seed-1",
+    ]  # fmt: skip
+
+
+def test_a_picture_and_the_verdict_name_only_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rate in ("1e-4", "3e-4"):
+        group = f"wind__optim.learning_rate={rate}__run.epochs=3"
+        write_run(tmp_path / group / "seed-0", preset="wind")
+    drawn = []
+    monkeypatch.setattr("amago.report.curves.draw_arm", lambda *given: drawn.append(given[2]))
+    monkeypatch.setattr("amago.report.curves.panels.legend_below", lambda _: None)
+    monkeypatch.setattr(
+        "amago.report.sweeps.sweep_rows",
+        lambda groups: [{"group": g, "not_better_than_random": True} for g in groups],
+    )
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    summarise_sweep(tmp_path, console)
+    assert set(drawn) == {"learning_rate=1e-4 (1 seed)", "learning_rate=3e-4 (1 seed)"}
+    assert "random play: learning_rate=1e-4; learning_rate=3e-4" in console.export_text()
 
 
 def test_a_sweep_over_a_grid_makes_every_run_and_a_table_of_80_columns(

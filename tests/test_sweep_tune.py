@@ -44,7 +44,7 @@ class Bench:
         self.slow_below = -1.0
 
     def command(self, job: Job, step: Step) -> list[str]:
-        self.started.append((job.name, step))
+        self.started.append((f"{job.run_dir.parent.name}/{job.run_dir.name}", step))
         rate = job.overrides["optim.learning_rate"]
         speed = "slow" if float(rate) < self.slow_below else "fast"
         return [sys.executable, "-S", str(self.child), str(job.run_dir), rate, speed]
@@ -148,3 +148,47 @@ def test_the_command_line_checks_the_ends_of_every_range(tmp_path, capsys) -> No
         assert code == 2 and message in err, err
     code, _, err = command(capsys, "tune", "wnd", *root, "--over", "memory=gru,transformer")
     assert code == 2 and "did you mean wind" in err
+
+
+def test_every_choice_and_a_fraction_are_tried_before_the_first_run(tmp_path, capsys) -> None:
+    for over, message in (
+        ("memory=gru,trasnformer,feedforward", "trasnformer"),
+        ("run.updates_per_epoch=1e1..1e2", "38.6479"),
+    ):
+        code, _, err = command(capsys, "tune", "wind", "--root", tmp_path / "tune", "--over", over)
+        assert code == 2 and message in err, err
+    assert not (tmp_path / "tune").exists()
+    assert Range("replay.capacity", 1000, 2_000_000, False).examples() == ("1000", "2000000")
+
+
+def test_real_runs_are_searched_and_one_that_is_worse_ends_early(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs of CartPole; in the second a rollout ends after 3 steps, so it cannot earn more."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("amago.sweep.tune._STARTUP_TRIALS", 1)
+    root, epochs = tmp_path / "tune", 40
+    study = open_study(root, 0, epochs, prune=True)
+    long, short = ({"env.horizon": h, "run.updates_per_epoch": u} for h, u in ((8, 1), (3, 8)))
+    for settings in (long, short):
+        study.enqueue_trial(settings)
+    few = {
+        "size": "tiny", "env.num_lanes": 2, "env.eval_lanes": 2, "rollout.steps_per_epoch": 4,
+        "replay.batch_size": 2, "run.epochs": epochs, "run.eval_interval": 1,
+        "run.eval_episodes": 2, "run.final_eval_episodes": 2, "run.report": "False",
+    }  # fmt: skip
+    code, out, err = command(
+        capsys, "tune", "gym", "--root", root, "--trials", 2, "--jobs", 1,
+        "--over", "env.horizon=3..8", "run.updates_per_epoch=1..8",
+        "--set", *(f"{key}={value}" for key, value in few.items()),
+    )  # fmt: skip
+    assert code == 0, out + err
+    best, pruned = json.loads((root / "trials.json").read_text())
+    assert (best["state"], best["settings"]) == ("complete", long)
+    assert (pruned["state"], pruned["settings"]) == ("pruned", short)
+    assert best["value"] > 3 == pruned["last"] and epochs // 4 <= pruned["epoch"] < epochs
+    latest = root / "trial-001" / "seed-0" / "checkpoints" / "latest.json"
+    assert latest.is_file(), "what was trained is kept"
+    assert "1 done, 0 failed, 0 were complete before, 1 ended early" in out
+    assert "--env.horizon 8" in out
+    assert all(len(line) <= 80 for line in out.splitlines() if "amago train" not in line)

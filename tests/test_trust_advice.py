@@ -84,7 +84,10 @@ ADVICE: dict[str, Lines] = {
     "amago presets --ablations": lambda r, f: [["presets", "--ablations"]],
     "amago presets NAME": lambda r, f: [["presets", "wind"]],
     "amago resume {}": _unfinished,
-    "amago resume {} --epochs +50": lambda r, f: [["resume", r, "--epochs", "+1"]],
+    "amago resume {}{}": lambda r, f: [[*_unfinished(r, f)[0], "--trust"]],
+    "amago resume {} --epochs +50{}": lambda r, f: [
+        ["resume", r, "--epochs", "+1", *trust] for trust in ((), ("--trust",))
+    ],
     "amago resume {} --from 0": _without_checkpoints,
     "amago resume {} --from EPOCH": _without_replay,
     "amago sweep": lambda r, f: [["sweep", "t-maze", "--root", f]],

@@ -178,13 +178,15 @@ def test_nothing_is_sent_to_a_service_that_a_folder_names(
     def sent(*_: Any, **__: Any) -> None:
         raise AssertionError("it would have been sent")
 
-    monkeypatch.setattr("amago.training.logger.WandbTracker", sent)
+    monkeypatch.setattr("amago.training.trackers.WandbTracker", sent)
     edit(run, lambda h: h["config"]["run"].update(wandb_project="strangers-project"))
     api.resume(run, epochs=3)
     assert "'strangers-project', to which nothing is sent" in caplog.text
     assert json.loads((run / "config.json").read_text())["config"]["run"]["wandb_project"]
     with pytest.raises(AssertionError, match="would have been sent"):
         api.resume(run, trust=True)
+    with pytest.raises(AssertionError, match="would have been sent"):
+        api.resume(run, epochs=4, set={"run.wandb-project": "mine"})
 
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"

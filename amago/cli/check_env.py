@@ -30,7 +30,7 @@ class CheckEnvOptions:
 
 def check_env(arguments: Sequence[str]) -> int:
     options = parse(CheckEnvOptions, gathered("--kwargs", arguments), "amago check-env")
-    from amago import api
+    from amago.check.any_env import check_env as look
     from amago.envs.settings import EnvSettings
 
     if options.id.endswith(".fault.json"):
@@ -42,9 +42,7 @@ def check_env(arguments: Sequence[str]) -> int:
         raise ValueError(f"--kwargs expects name=value, got {unclear[0]!r}; for example bits=3")
     pairs = [assignment.partition("=") for assignment in options.kwargs]
     kwargs = {name: literal(value) for name, _, value in pairs}
-    check = api.check_env(
-        EnvSettings(id=options.id, kwargs=kwargs), options.steps, seed=options.seed
-    )
+    check = look(EnvSettings(id=options.id, kwargs=kwargs), options.steps, seed=options.seed)
     print(check)
     return 1 if check.problems else 0
 

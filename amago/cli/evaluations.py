@@ -51,15 +51,18 @@ def print_evaluation(result: dict[str, Any]) -> None:
 
 def _print_next(folder: Path, result: dict[str, Any]) -> None:
     """Where the curves are, and what to do with a trained agent."""
-    more = max(1, int(result.get("epochs") or 2) // 2)
+    from amago.training.header import read_config
+    from amago.training.trust import trust_flag
+
+    more, trust = max(1, int(result.get("epochs") or 2) // 2), trust_flag(read_config(folder))
     print(f"curves: {folder / 'curves.png'}")
     if (folder / "report.html").is_file():
         print(f"report: {folder / 'report.html'}")
     print("next:")
     for what, command in (
-        ("watch it", f"amago watch {folder}"),
-        ("film it", f"amago eval {folder} --video film.mp4"),
+        ("watch it", f"amago watch {folder}{trust}"),
+        ("film it", f"amago eval {folder} --video film.mp4{trust}"),
         ("what went wrong", f"amago doctor {folder}"),
-        ("train on", f"amago resume {folder} --epochs +{more}"),
+        ("train on", f"amago resume {folder} --epochs +{more}{trust}"),
     ):
         print(f"  {what:<16}{command}")

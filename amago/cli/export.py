@@ -19,7 +19,7 @@ class ExportOptions:
     run: tyro.conf.Positional[str]
     """A run folder, a packed agent, or zoo:NAME."""
     onnx: Path
-    """The file to write (.onnx)."""
+    """The file to write (.onnx); without a name, that of the agent, in this folder."""
     which: str = "latest"
     """Checkpoint: latest, best, or an epoch."""
     env: str | None = None
@@ -31,7 +31,7 @@ class ExportOptions:
 
 
 def export(arguments: Sequence[str]) -> int:
-    options = parse(ExportOptions, arguments, "amago export")
+    options = parse(ExportOptions, _with_file(arguments), "amago export")
     if options.onnx.suffix != ".onnx":
         raise ValueError(f"--onnx takes a file that ends in .onnx, got {options.onnx}")
     from amago import api
@@ -55,3 +55,12 @@ def export(arguments: Sequence[str]) -> int:
             if not worst < 1e-3:
                 raise ValueError(f"{options.onnx} differs from the agent by {worst:.2g}")
     return 0
+
+
+def _with_file(arguments: Sequence[str]) -> list[str]:
+    """A bare --onnx gets the name of the agent."""
+    found, after = list(arguments), [*arguments[1:], "--"]
+    for index, argument in enumerate(arguments):
+        if argument == "--onnx" and index and after[index].startswith("-"):
+            found[index] = f"--onnx={Path(arguments[0].removeprefix('zoo:')).name}.onnx"
+    return found

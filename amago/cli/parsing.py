@@ -16,6 +16,19 @@ def parse(cls: Any, arguments: Sequence[str], prog: str, default: Any = None) ->
     return tyro.cli(cls, args=list(arguments), prog=prog, config=config, **keywords)
 
 
+def switched(arguments: Sequence[str], *names: str) -> list[str]:
+    """Switches with their values: a bare --name is --name True, --no-name is --name False."""
+    found: list[str] = []
+    for argument, following in zip(arguments, [*arguments, ""][1:], strict=True):
+        if argument.removeprefix("--no-") in names:
+            found += [f"--{argument.removeprefix('--no-')}", "False"]
+            continue
+        found.append(argument)
+        if argument.removeprefix("--") in names and following.lower() not in ("true", "false"):
+            found.append("True")
+    return found
+
+
 def gathered(flag: str, arguments: Sequence[str]) -> list[str]:
     """Several uses of a flag with many values as one, because tyro keeps only the last."""
     values, rest = _split(flag, arguments)

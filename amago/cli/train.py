@@ -11,7 +11,7 @@ import tyro
 
 from amago.cli.control import train_control
 from amago.cli.evaluations import run_to_the_end
-from amago.cli.parsing import gathered, parse, values_of
+from amago.cli.parsing import gathered, parse, switched, values_of
 from amago.config import Config, literal, override
 from amago.envs.catalogue import preset
 from amago.presets.ablations import ablate
@@ -74,8 +74,6 @@ def train(arguments: Sequence[str]) -> int:
     name = _DEFAULT_PRESET
     if arguments and not arguments[0].startswith("-"):
         name, *arguments = arguments
-    checks = "--no-check" not in arguments
-    arguments = [argument for argument in arguments if argument != "--no-check"]
     options = train_options(name, arguments)
     short = {"run.epochs": options.epochs, "run.threads": options.threads}
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
@@ -94,7 +92,7 @@ def train(arguments: Sequence[str]) -> int:
             preset=name,
             view=view,
             exist=options.exist,
-            check=options.check and checks,
+            check=options.check,
         )
         if options.control:
             train_control(config, options.seed, folder, name)
@@ -110,7 +108,7 @@ def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
     config = ablate(preset(name, *size), values_of("--ablate", arguments))
     kwargs: dict[str, Any] = {}
     rest = []
-    remaining = iter(arguments)
+    remaining = iter(switched(arguments, "control", "check"))
     for argument in remaining:
         key, equals, value = argument.partition("=")
         if not key.startswith("--env.kwargs."):

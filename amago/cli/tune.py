@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
 from amago.cli.parsing import gathered, parse
 from amago.cli.train import train_options
 from amago.envs.catalogue import find_preset
+
+if TYPE_CHECKING:
+    from amago.config import Config
+    from amago.sweep.space import Dimension
 
 
 @dataclass(frozen=True)
@@ -44,15 +50,12 @@ def tune(arguments: Sequence[str]) -> int:
     from rich.console import Console
 
     from amago.report.tuning import tuning_report
-    from amago.sweep.jobs import flags, parse_overrides
     from amago.sweep.space import parse_space
     from amago.sweep.sweep import record_command, run_jobs
     from amago.sweep.tune import Tuner, open_study
 
     space = parse_space(options.over)
-    for end in range(2):  # a bad setting should fail here, not once per run
-        changes = [*options.set, *(f"{each.key}={each.ends()[end]}" for each in space)]
-        config = train_options(options.preset, flags(parse_overrides(changes))).config
+    config = _check(options, space)
     study = open_study(options.root, options.seed, config.run.epochs, not options.no_pruning)
     tuner = Tuner(
         study, options.preset, options.seed, options.set, space, options.trials, options.root
@@ -61,3 +64,15 @@ def tune(arguments: Sequence[str]) -> int:
     outcome = run_jobs(tuner.take_up(), options.jobs, options.root, feed=tuner.feed)
     tuning_report(options.root, options.preset, study, options.set, Console())
     return int(outcome.exit_code)
+
+
+def _check(options: TuneOptions, space: Sequence[Dimension]) -> Config:
+    """A bad setting should fail here, not once per run; the settings of one of the runs."""
+    from amago.sweep.jobs import flags, parse_overrides
+
+    examples = [[f"{each.key}={value}" for value in each.examples()] for each in space]
+    for row in itertools.zip_longest(*examples):
+        drawn = [value or known[0] for value, known in zip(row, examples, strict=True)]
+        changes = parse_overrides([*options.set, *drawn])
+        config = train_options(options.preset, flags(changes)).config
+    return config

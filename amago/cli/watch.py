@@ -20,6 +20,8 @@ class WatchOptions:
     """Which world to play in."""
     speed: float = 12.0
     """Steps per second."""
+    trust: bool = False
+    """Import the module of the run's environment: the run is yours."""
     instruction: str = ""
     """What to ask for, in domains with instructions; unset: what the world draws."""
 
@@ -39,7 +41,7 @@ def watch(arguments: Sequence[str]) -> int:
     from amago.training.process import prepare_process
 
     prepare_process(1)
-    shelf = Shelf([options.agent])
+    shelf = Shelf([options.agent], trust=options.trust)
     session = Session(shelf.load(shelf.default), options.seed, instruction=options.instruction)
     try:
         terminal.watch(session, options.speed, Console())

@@ -77,16 +77,18 @@ def _make_class(cls: Callable[..., Any], kwargs: dict[str, Any]) -> Env:
 
 def _find_spec(env_id: str) -> GymSpec:
     module, _, name = env_id.rpartition(":")
+    near = ""
     if module:
-        imported(module, f"--env.id {env_id!r}")
+        space = imported(module, f"--env.id {env_id!r}")
+        near = did_you_mean(name, [key for key, value in vars(space).items() if callable(value)])
     elif name.startswith(_MINIGRID) and name not in gym.registry:
         need("minigrid", "minigrid")
     try:
         return gym.spec(name)
     except gym.error.Error as error:
         raise ValueError(
-            f"no environment is called {name!r}; {did_you_mean(name, gym.registry)}"
-            "An environment of another package is written module:Name-v0, where importing the "
+            f"no environment is called {name!r}; {near or did_you_mean(name, gym.registry)}"
+            "environments of other packages are written module:Name-v0, where importing the "
             "module registers the name, or module:Class"
         ) from error
 

@@ -121,7 +121,7 @@ def _x(make_env: Any) -> None:
         return
     what, remedy = what_it_is(make_env)
     if isinstance(make_env, gym.Env):
-        what, remedy = "an environment", "wrap it, as in make_env=lambda: MyEnv()"
+        what, remedy = "an environment", "wrap it, as in env=lambda: MyEnv()"
     raise ValueError(
         f"expected env to be a class or a function that makes a gymnasium.Env, got {what}; {remedy}"
     )

@@ -20,9 +20,11 @@ GymVectorEnv = gym.vector.VectorEnv[Any, Any, Any]
 class VectorMaker:
     """Makes lanes of a vector environment, or shares one that a user holds."""
 
-    def __init__(self, make: Callable[[], GymVectorEnv], *, keep_open: bool = False) -> None:
-        self._make, self._keep_open = make, keep_open
-        self.__qualname__ = getattr(make, "__qualname__", type(make).__name__)
+    def __init__(self, make: Callable[[], GymVectorEnv], held: GymVectorEnv | None = None) -> None:
+        """`held` is what `make` returns where a user goes on using it."""
+        self._make, self._keep_open = make, held is not None
+        named = make if held is None else type(held.unwrapped)
+        self.__qualname__ = getattr(named, "__qualname__", type(make).__name__)
 
     def __call__(self) -> gym.Env[Any, Any]:
         """The same as a single environment, which has spaces and cannot be played."""
@@ -76,7 +78,7 @@ def as_maker(env: Any) -> Any:
     A function is called once to see what it makes.
     """
     if isinstance(env, gym.vector.VectorEnv):
-        return VectorMaker(lambda: env, keep_open=True)
+        return VectorMaker(lambda: env, held=env)
     if isinstance(env, type):
         return VectorMaker(env) if issubclass(env, gym.vector.VectorEnv) else env
     if isinstance(env, gym.Env | VectorMaker) or not callable(env):

@@ -36,7 +36,9 @@ class Loaded:
 class Shelf:
     """Agents by a key that means nothing to the file system; networks are loaded once."""
 
-    def __init__(self, runs: Sequence[str] = ()) -> None:
+    def __init__(self, runs: Sequence[str] = (), *, trust: bool = False) -> None:
+        """`trust` vouches for the modules that the runs name."""
+        self._trust = trust
         self._sources: dict[str, str] = {}
         for run in runs:
             find_source(_full(run))  # a wrong name fails now, not when a visitor picks it
@@ -53,7 +55,7 @@ class Shelf:
             raise ValueError(f"no agent is called {key!r} here; there are {list(self._sources)}")
         if key not in self._loaded:
             name = self._sources[key]
-            agent = api.load(name).policy.agent.eval()
+            agent = api.load(name, trust=self._trust).policy.agent.eval()
             self._loaded[key] = Loaded(key, agent, find_source(name).config)
         return self._loaded[key]
 

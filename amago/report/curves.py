@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from amago.presets.arms import arm_names
 from amago.report import panels
 from amago.report.panels import PALETTE, Floats
-from amago.report.runs import RunRecord, label
+from amago.report.runs import RunRecord
 
 # Only the functions that draw import matplotlib, which is slow to load.
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def _title(run: RunRecord) -> str:
 
 def plot_sweep(groups: Groups, path: str | Path) -> None:
     """Evaluations over steps, seeds thin and their mean thick, and adaptation curves."""
+    names = arm_names(groups)
+    groups = {names[group]: runs for group, runs in groups.items()}
     by_task = _by_task(groups)
     drawn = [_sweep_panels(members) for members in by_task.values()]
     columns = max(map(len, drawn))
@@ -188,7 +191,7 @@ def _draw_groups(
     axes: Axes, groups: Groups, curve: Callable[[RunRecord], Curve], styles: Styles
 ) -> None:
     for group, runs in groups.items():
-        name = f"{label(group)} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
+        name = f"{group} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
         draw_arm(axes, [curve(run) for run in runs], name, styles[group])
 
 

@@ -18,6 +18,8 @@ Result = Mapping[str, Any]
 NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
 """Other players, in the order of their columns."""
 MOST_TRIALS = 8
+_WIDEST = 79
+"""Columns that a title may take before it is broken."""
 
 
 def verdict(result: Result) -> str | None:
@@ -39,9 +41,10 @@ def headline(result: Result) -> str | None:
 
 def evaluation_table(result: Result) -> Table:
     """Return, success and trials; a column for every player of the same worlds."""
-    others = players(result)
+    others, title = players(result), f"Evaluation{_what(result)}"
     table = Table(
-        title=f"Evaluation{_what(result)}",
+        title=title,
+        min_width=min(len(title), _WIDEST),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -128,7 +131,7 @@ def _conditions(result: Result) -> str:
     if result.get("redrawn"):
         parts.append(f"{result['redrawn']} worlds redrawn")
     if result.get("epochs") is not None:
-        parts.append(f"{result['epochs']} epochs")
+        parts.append(f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}")
     if result.get("seconds") is not None:
         parts.append(f"{result['seconds'] / 60:.1f} minutes")
     return ", ".join(parts) + "; ±: standard error"

@@ -11,8 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from amago.presets.arms import arm_names
 from amago.report.curves import plot_sweep
-from amago.report.runs import Row, find_runs, label
+from amago.report.runs import Row, find_runs
 from amago.report.tables import sweep_rows, sweep_table
 
 _CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
@@ -35,7 +36,8 @@ def summarise_sweep(root: str | Path, console: Console | None = None) -> list[Ro
     write_csv(folder / "curves.csv", ("group", "seed", *_CURVE_COLUMNS), curves)
     plot_sweep(groups, folder / "summary.png")
     console = console or Console()
-    below = [label(row["group"]) for row in rows if row["not_better_than_random"]]
+    names = arm_names(groups)
+    below = [names[row["group"]] for row in rows if row["not_better_than_random"]]
     if below:
         console.print(f"[bold]Not better than random play[/]: {escape('; '.join(below))}")
     console.print(sweep_table(groups))

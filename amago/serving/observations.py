@@ -35,8 +35,9 @@ def _is_single(converter: ObsConverter, obs: Any) -> bool:
             sizes[key] = shape[0]
         else:
             raise ValueError(
-                f"observation {key!r}: expected shape {list(wanted)}, or {['N', *wanted]} for N "
-                f"environments at once, got {list(shape)}"
+                f"observation {key!r}: expected shape {list(wanted)}, or "
+                f"[{', '.join(['N', *map(str, wanted)])}] for N environments at once, got "
+                f"{list(shape)}"
             )
     if len(set(sizes.values())) > 1:
         raise ValueError(

@@ -69,6 +69,8 @@ class Predictor:
         numbers; a list of them for N environments) and `progress` how many of its goals are
         complete, as the environment's info says.
         """
+        if not isinstance(deterministic, bool | np.bool_ | None):
+            raise ValueError(f"deterministic takes True, False or None, got {deterministic!r}")
         rows, single = read(self._obs, obs)
         count = len(next(iter(rows.values())))
         start = _per_lane("episode_start", episode_start, count, np.bool_)
@@ -149,7 +151,7 @@ class Predictor:
 def _per_lane(name: str, value: Any, count: int, dtype: Any) -> Array:
     """One value per environment [N]; a single one is for all, none is 0."""
     values = np.asarray(0 if value is None else value)
-    if values.shape not in ((), (1,), (count,)):
+    if values.shape not in ((), (count,)):
         raise ValueError(
             f"expected one {name} for each of {count} environments, got shape {list(values.shape)}"
         )

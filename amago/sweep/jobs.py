@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from amago.presets.arms import arm_names
 
 _MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
@@ -23,16 +25,19 @@ class Job:
     run_dir: Path
 
     @property
-    def name(self) -> str:
-        return f"{self.run_dir.parent.name}/{self.run_dir.name}"
-
-    @property
     def log(self) -> Path:
         """What the run prints, beside its folder: a restart may remove the folder."""
         return self.run_dir.with_name(self.run_dir.name + ".log")
 
 
 Command = Callable[[Job, Step], list[str]]
+
+
+def short_names(jobs: Iterable[Job]) -> dict[Path, str]:
+    """What to call each run folder: only what differs among the arms, and the seed."""
+    folders = [job.run_dir for job in jobs]
+    arms = arm_names(dict.fromkeys(folder.parent.name for folder in folders))
+    return {folder: f"{arms[folder.parent.name]}/{folder.name}" for folder in folders}
 
 
 def parse_overrides(assignments: Sequence[str]) -> dict[str, str]:
@@ -95,7 +100,9 @@ def amago_command(job: Job, step: Step) -> list[str]:
     amago = [sys.executable, "-m", "amago"]
     if step == "resume":
         named = any(":" in job.overrides.get(key, "") for key in ("env.id", "env.ids"))
-        return [*amago, "resume", str(job.run_dir), *(["--trust"] if named else [])]
+        project = job.overrides.get("run.wandb_project")  # named again: a folder's own is ignored
+        set_again = ["--set", f"run.wandb_project={project}"] if project else []
+        return [*amago, "resume", str(job.run_dir), *(["--trust"] if named else []), *set_again]
     command = [*amago, "train", job.preset, "--seed", str(job.seed)]
     command += ["--run-dir", str(job.run_dir), "--threads", "1"]
     return [*command, *flags(job.overrides)]

@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from amago.sweep.jobs import Job
+from amago.sweep.jobs import Job, short_names
 
 State = Literal["queued", "running", "done", "failed", "pruned"]
 _TAIL_BYTES = 1 << 16
@@ -124,14 +124,15 @@ def headline(jobs: Sequence[Progress], num_parallel: int, now: float) -> str:
 def live_table(jobs: Sequence[Progress], num_parallel: int, now: float) -> Group:
     """The running jobs under the headline."""
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("running")
+    table.add_column("running", overflow="fold")
     for column in ("epoch", "return", "time"):
         table.add_column(column, justify="right")
+    names = short_names(item.job for item in jobs)
     for item in jobs:
         if item.state == "running":
             latest = "–" if item.last_return is None else f"{item.last_return:.3f}"
             epoch = f"{item.epoch} of {item.epochs or '?'}"
-            table.add_row(item.job.name, epoch, latest, duration(now - item.started))
+            table.add_row(names[item.job.run_dir], epoch, latest, duration(now - item.started))
     return Group(headline(jobs, num_parallel, now), table)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from amago.sweep.jobs import Command, Job, Step, next_step, prepare
+from amago.sweep.jobs import Command, Job, Step, next_step, prepare, short_names
 from amago.sweep.progress import Progress
 
 _ONE_THREAD = {
@@ -65,6 +65,10 @@ class Queue:
     @property
     def pending(self) -> bool:
         return any(item.state in ("queued", "running") for item in self.progress)
+
+    def name(self, job: Job) -> str:
+        """A job for people, told apart from the others of this sweep."""
+        return short_names([*self.jobs, *(item.job for item in self.progress)])[job.run_dir]
 
     def advance(self) -> None:
         """Note which children ended, and start others in their place."""
@@ -118,10 +122,10 @@ class Queue:
             self.children[job.run_dir] = self._spawn(job, step)
         except OSError as error:
             item.state, item.note = "failed", str(error)
-            self._say(f"failed: {job.name} {error}")
+            self._say(f"failed: {self.name(job)} {error}")
             return
         item.start()
-        self._say(f"{'resumes' if step == 'resume' else 'starts'} {job.name}")
+        self._say(f"{'resumes' if step == 'resume' else 'starts'} {self.name(job)}")
 
     def _spawn(self, job: Job, step: Step) -> subprocess.Popen[bytes]:
         arguments = self.command(job, step)
@@ -154,11 +158,11 @@ class Queue:
         complete = code == 0 and next_step(item.job) == "skip"
         if item.pruned and not complete:
             item.state = "pruned"
-            self._say(f"pruned: {item.job.name} at epoch {item.epoch}")
+            self._say(f"pruned: {self.name(item.job)} at epoch {item.epoch}")
             return
         item.state = "done" if complete else "failed"
         item.note = "" if complete else f"exit code {code}" if code else "no result.json"
-        self._say(f"{item.state}: {item.job.name} {item.note}".rstrip())
+        self._say(f"{item.state}: {self.name(item.job)} {item.note}".rstrip())
 
     def _say(self, text: str) -> None:
         self.console.print(escape(text), highlight=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +23,21 @@ class Range:
     high: float
     log: bool
 
-    def ends(self) -> tuple[str, str]:
-        return f"{self.low:g}", f"{self.high:g}"
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def examples(self) -> tuple[str, ...]:
+        """Values that a setting must take: both ends, and a fraction if there are any."""
+        if self.whole:
+            return str(self.low), str(self.high)
+        between = self.low + (self.high - self.low) / math.pi
+        return tuple(f"{value:.6g}" for value in (self.low, between, self.high))
 
     def draw(self, trial: Trial) -> str:
         """The trial's value, as the command line takes it."""
-        if isinstance(self.low, int) and isinstance(self.high, int):
-            return str(trial.suggest_int(self.key, self.low, self.high, log=self.log))
+        if self.whole:
+            return str(trial.suggest_int(self.key, int(self.low), int(self.high), log=self.log))
         return f"{trial.suggest_float(self.key, self.low, self.high, log=self.log):.6g}"
 
 
@@ -39,8 +48,8 @@ class Choice:
     key: str
     values: tuple[str, ...]
 
-    def ends(self) -> tuple[str, str]:
-        return self.values[0], self.values[-1]
+    def examples(self) -> tuple[str, ...]:
+        return self.values
 
     def draw(self, trial: Trial) -> str:
         return str(trial.suggest_categorical(self.key, self.values))

@@ -26,6 +26,8 @@ __all__ = ["Job", "Outcome", "parse_overrides", "plan", "record_command", "run_j
 _LOCK_NAME = ".sweep.lock"
 _LOG_TAIL_LINES = 15
 _PLAIN_INTERVAL_SECONDS = 60.0
+_AGAIN = "the same command tries the failed runs again"
+_NOT_AGAIN = "failed trials count; more --trials draw others"
 
 
 def run_jobs(
@@ -65,7 +67,7 @@ def run_jobs(
                 console.print(f"stopping {len(queue.children)} runs…", highlight=False)
                 queue.stop(grace_seconds, received)
     outcome = queue.outcome(received[0] if received else None)
-    _say_end(outcome, queue)
+    _say_end(outcome, queue, _AGAIN if feed is None else _NOT_AGAIN)
     return outcome
 
 
@@ -143,20 +145,22 @@ def _view(queue: Queue) -> Iterator[Callable[[], None]]:
     yield refresh
 
 
-def _say_end(outcome: Outcome, queue: Queue) -> None:
+def _say_end(outcome: Outcome, queue: Queue, after_failures: str) -> None:
     console = queue.console
     for item in queue.progress:
         if item.state == "failed":
-            console.print(f"[bold red]failed[/]: {escape(item.job.name)} ({escape(item.note)}), "
-                          f"end of {escape(str(item.job.log))}:", highlight=False,
-                          soft_wrap=True)  # fmt: skip
+            what = f"{escape(queue.name(item.job))} ({escape(item.note)})"
+            text = f"[bold red]failed[/]: {what}, end of {escape(str(item.job.log))}:"
+            console.print(text, highlight=False, soft_wrap=True)
             console.print(escape(_log_tail(item.job.log)), highlight=False, soft_wrap=True)
     text = f"{len(outcome.done)} done, {len(outcome.failed)} failed, "
     text += f"{len(outcome.skipped)} were complete before"
+    pruned = sum(item.state == "pruned" for item in queue.progress)
+    text += f", {pruned} ended early" if pruned else ""
     if outcome.signal:
         text += "; stopped, the same command goes on from the last checkpoints"
     elif outcome.failed:
-        text += "; the same command tries the failed runs again"
+        text += f"; {after_failures}"
     console.print(f"sweep: {text}", highlight=False, soft_wrap=True)
 
 

@@ -100,9 +100,10 @@ def _build(
     metrics, timing = state.get("offsets", (0, 0))
     logger = Logger(
         folder,
+        config,
         offsets=(metrics, timing),
         epoch=state.get("epoch", 0),
-        wandb_project=config.run.wandb_project,
+        exact=not what_is_left,
     )
     opened.callback(logger.close)
     run = TrainingRun(

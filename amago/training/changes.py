@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, differences, override
+from amago.training.trust import trust_flag
 
 _FIXED = re.compile(
     r"(env\.(id|ids|num_lanes)|encoder\..*|instruction\..*|memory|transformer\.(?!dropout$).*"
@@ -48,7 +49,7 @@ def remembered(header: dict[str, Any], old: Config, new: Config, epoch: int) -> 
 
 def check_goes_on(folder: Path, epoch: int, old: Config, new: Config) -> None:
     """ValueError if nothing is left to train for settings that were changed."""
-    more = f"`amago resume {folder} --epochs +50` trains on"
+    more = f"`amago resume {folder} --epochs +50{trust_flag(new)}` trains on"
     if epoch > new.run.epochs:
         raise ValueError(
             f"{folder} has trained {epoch} epochs, more than --epochs {new.run.epochs}; {more}, "

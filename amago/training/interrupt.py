@@ -11,8 +11,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from amago.config import from_dict
 from amago.training.header import read_header
 from amago.training.run import TrainingRun
+from amago.training.trust import trust_flag
 
 _LOG = logging.getLogger("amago")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -102,6 +104,9 @@ def _save(run: TrainingRun) -> str:
 
 def how_to_go_on(folder: Path) -> str:
     """The command that continues a run, or the call where it needs a user's own classes."""
-    custom = read_header(folder).get("custom", {})
+    header = read_header(folder)
+    custom = header.get("custom", {})
     given = "".join(f", {name}={value}" for name, value in custom.items())
-    return f'amago.resume("{folder}"{given})' if custom else f"amago resume {folder}"
+    if custom:
+        return f'amago.resume("{folder}"{given})'
+    return f"amago resume {folder}{trust_flag(from_dict(header['config']))}"

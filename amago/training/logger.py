@@ -1,14 +1,17 @@
-"""Metrics as files first: JSONL always, TensorBoard when installed, W&B on request."""
+"""Metrics as files first: JSON lines and a table always, trackers where there are any."""
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from amago.config import Config
+from amago.training.trackers import make_trackers
+from amago.training.trackers.tracker import Pictures
 
 _LOG = logging.getLogger("amago")
 
@@ -44,21 +47,32 @@ class Logger:
     def __init__(
         self,
         folder: Path,
+        config: Config,
         *,
         offsets: tuple[int, int] = (0, 0),
         epoch: int = 0,
-        wandb_project: str = "",
+        exact: bool = True,
     ) -> None:
-        """`offsets` are the lengths of both files at the checkpoint of `epoch`."""
-        self.metrics = JsonLines(folder / "metrics.jsonl", offsets[0], epoch)
-        self.timing = JsonLines(folder / "timing.jsonl", offsets[1], epoch)
-        self._trackers = _trackers(folder, wandb_project)
+        """`offsets` are the lengths of both files at the checkpoint of `epoch`, from which the run
+        may go on `exact`ly as it did before."""
+        with contextlib.ExitStack() as opened:
+            self.metrics = JsonLines(folder / "metrics.jsonl", offsets[0], epoch)
+            opened.callback(self.metrics.close)
+            self.timing = JsonLines(folder / "timing.jsonl", offsets[1], epoch)
+            opened.callback(self.timing.close)
+            self._trackers = make_trackers(folder, config, exact=exact)
+            opened.pop_all()
 
     def write(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
         self.metrics.write(metrics)
         self.timing.write(timing)
         for tracker in self._trackers:
-            tracker.log(_scalars(metrics, timing), int(metrics["env_steps"]))
+            tracker.log(metrics, timing)
+
+    def end(self, result: dict[str, Any], pictures: Pictures) -> None:
+        """The run is complete, with this result."""
+        for tracker in self._trackers:
+            tracker.end(result, pictures)
 
     @property
     def offsets(self) -> tuple[int, int]:
@@ -71,62 +85,11 @@ class Logger:
         self.timing.sync()
 
     def close(self) -> None:
-        self.metrics.close()
-        self.timing.close()
-        for tracker in self._trackers:
-            tracker.close()
-
-
-class TensorBoardTracker:
-    """One file of events: a resumed run writes it anew from its metrics, without what it lost."""
-
-    def __init__(self, folder: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        for old in (folder / "tensorboard").glob("events.out.tfevents.*"):
-            old.unlink()
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
-        rows = (_rows(folder / name) for name in ("metrics.jsonl", "timing.jsonl"))
-        for metrics, timing in zip(*rows, strict=False):
-            self.log(_scalars(metrics, timing), int(metrics["env_steps"]))
-
-    def log(self, scalars: dict[str, float], step: int) -> None:
-        for name, value in scalars.items():
-            self._writer.add_scalar(name, value, step)
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-class WandbTracker:
-    def __init__(self, folder: Path, project: str) -> None:
-        try:
-            import wandb
-        except ImportError as error:
-            raise ValueError(
-                f"--run.wandb-project {project} needs Weights & Biases, which is not installed: "
-                "pip install -c constraints.txt 'amago[wandb]'"
-            ) from error
-        self._run = wandb.init(project=project, name=folder.name, dir=str(folder), resume="allow")
-
-    def log(self, scalars: dict[str, float], step: int) -> None:
-        self._run.log(scalars, step=step)
-
-    def close(self) -> None:
-        self._run.finish()
-
-
-def _scalars(metrics: dict[str, Any], timing: dict[str, Any]) -> dict[str, float]:
-    return {
-        name: value
-        for name, value in {**metrics, **timing}.items()
-        if isinstance(value, (int, float)) and name != "epoch"
-    }
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
-        yield from map(json.loads, file)
+        with contextlib.ExitStack() as closing:
+            for tracker in self._trackers:
+                closing.callback(tracker.close)
+            closing.callback(self.timing.close)
+            closing.callback(self.metrics.close)
 
 
 def _end_of(path: Path, offset: int, epoch: int) -> int:
@@ -150,12 +113,3 @@ def _end_of(path: Path, offset: int, epoch: int) -> int:
         "are lost, new ones follow"
     )
     return end
-
-
-def _trackers(folder: Path, wandb_project: str) -> list[TensorBoardTracker | WandbTracker]:
-    trackers: list[TensorBoardTracker | WandbTracker] = []
-    if importlib.util.find_spec("tensorboard") is not None:
-        trackers.append(TensorBoardTracker(folder))
-    if wandb_project:
-        trackers.append(WandbTracker(folder, wandb_project))
-    return trackers

@@ -16,7 +16,7 @@ from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
 from amago.training.header import check_custom, read_header, rewrite_header, write_header
 from amago.training.run import Custom, TrainingRun
-from amago.training.trust import check_address, check_env, without_services
+from amago.training.trust import check_address, check_env, trust_flag, without_services
 
 _LOG = logging.getLogger("amago")
 _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
@@ -78,14 +78,15 @@ def restore(
         check_custom(folder, header, custom.names())
         old = from_dict(header["config"])
         check_env(folder, old.env, trust=trust, named=custom.make_env is not None)
-        check_address(folder, old, trust=trust or "scale.address" in (changes or {}))
+        named = {key.replace("-", "_") for key in changes or {}}
+        check_address(folder, old, trust=trust or "scale.address" in named)
         new = changed(folder, old, changes or {}, epochs)
         path, notes = _choose(folder, old, epoch)
         done = 0 if path is None else int(path.name)
         check_goes_on(folder, done, old, new)
         for note in notes:
             _LOG.warning(note)
-        config = without_services(folder, new, trust=trust)
+        config = without_services(folder, new, trust=trust or "run.wandb_project" in named)
         run = assemble(folder, config, header["seed"], custom, path, what_is_left=bool(notes))
         if differences(old, new):
             rewrite_header(folder, remembered(header, old, new, done), new)
@@ -129,7 +130,7 @@ def _say_finished(run: TrainingRun) -> None:
     if run.epoch == run.config.run.epochs and (run.folder / "result.json").exists():
         _LOG.warning(
             f"{run.folder} is finished after {run.epoch} epochs, and this is its result; train on "
-            f"with: amago resume {run.folder} --epochs +50"
+            f"with: amago resume {run.folder} --epochs +50{trust_flag(run.config)}"
         )
 
 

@@ -95,6 +95,15 @@ def without_services(name: object, config: Config, *, trust: bool) -> Config:
     return override(config, {"run.wandb_project": ""})
 
 
+def trust_flag(config: Config) -> str:
+    """What a command for a run of one's own needs at its end, because of what the folder names."""
+    try:
+        check_env("the run", config.env, trust=False)
+    except ValueError:
+        return " --trust"
+    return " --trust" if config.run.wandb_project else ""
+
+
 def check_address(name: object, config: Config, *, trust: bool) -> None:
     """ValueError if a folder would connect this process to a Ray cluster elsewhere, which could
     run code here."""

@@ -22,7 +22,7 @@ COPIED = (
 API = {
     "Train, load, evaluate": (
         "amago.api.train", "amago.api.resume", "amago.api.load", "amago.api.evaluate",
-        "amago.api.check_env", "amago.api.report", "amago.handle.Run",
+        "amago.check.any_env.check_env", "amago.api.report", "amago.handle.Run",
     ),
     "Settings": ("amago.config.Config", "amago.config.override", "amago.envs.catalogue.preset"),
     "A trained policy": ("amago.serving.predictor.Predictor",),
