@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ import amago
 from amago.agent.share import share_batch
 from amago.config import override
 from amago.scale.learn_feed import ahead
-from amago.scale.learn_group import Group, LearnerLostError, Seat, digest
+from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, open_store
 from amago.training.view import Silent
 
 TINY = {
@@ -49,7 +48,8 @@ def tiny_run(**changes):
 
 def rank_of_all_cases(rank: int, port: int, folder: str) -> None:
     torch.set_num_threads(1)
-    group = Group(Seat(rank, 2, rank, f"tcp://127.0.0.1:{port}"))
+    group = Group(Seat(rank, 2, rank, f"127.0.0.1:{port}"))
+    group.use(torch.device("cpu"), 600.0)
     for number, case in enumerate(CASES.values()):
         accumulate = 1 + number % 2
 
@@ -66,10 +66,8 @@ def rank_of_all_cases(rank: int, port: int, folder: str) -> None:
 def of_two_ranks(tmp_path_factory):
     """Every case by two ranks, each other case in two parts on each of them."""
     folder = tmp_path_factory.mktemp("ranks")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    torch.multiprocessing.spawn(rank_of_all_cases, (port, str(folder)), nprocs=2)
+    store = open_store("127.0.0.1")
+    torch.multiprocessing.spawn(rank_of_all_cases, (store.port, str(folder)), nprocs=2)
     return {
         (name, rank): torch.load(folder / f"{number}-{rank}.pt")
         for number, name in enumerate(CASES)
