@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +10,7 @@ import pytest
 import torch
 import torch.multiprocessing
 from safetensors.torch import load_file
-from test_scale_helpers import CASES, assert_same_learning, learn
+from test_scale_helpers import CASES, KillAfter, assert_same_learning, learn, other_ranks
 
 import amago
 from amago.agent.share import share_batch
@@ -94,29 +91,6 @@ def assert_close(one, other, error=1e-3):
     assert got.keys() == want.keys()
     for name, value in want.items():
         assert torch.allclose(got[name], value, atol=error), name
-
-
-def other_ranks():
-    """Processes of further ranks that this one has launched."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            pid, parent = int(path.parent.name), int(path.read_text().rsplit(")", 1)[1].split()[1])
-            command = (path.parent / "cmdline").read_bytes()
-            if parent == os.getpid() and b"amago.scale.learn_rank" in command:
-                yield pid
-
-
-class KillAfter(Silent):
-    """Ends a rank, as the system may at any time, after an epoch."""
-
-    def __init__(self, epoch):
-        self.when, self.killed = epoch, 0
-
-    def epoch(self, metrics, timing):
-        if metrics["epoch"] == self.when:
-            for pid in other_ranks():
-                os.kill(pid, signal.SIGKILL)
-                self.killed += 1
 
 
 class StopAfter(Silent):

@@ -98,8 +98,8 @@ class RankFeed:
                 raise LearnerLostError(
                     f"learner {rank} has other weights than the first one after epoch "
                     f"{run.epoch + 1}; statistics of custom encoders and terms must be kept in "
-                    "RunningMoments (amago.nets.normalize), which all ranks share, and all nodes must have "
-                    "the same kind of processor"
+                    "RunningMoments (amago.nets.normalize), which all ranks share, and all nodes "
+                    "need the same kind of processor and number of threads"
                 )
 
     def timing(self) -> dict[str, float]:

@@ -28,7 +28,8 @@ _RARE_COLUMNS = (
     ("restarts", "env/restarts"),
     ("damaged", "replay/damaged"),
 )
-"""Shown where collectors play or several learners learn, and from the first time that a lane or a trajectory is lost."""
+"""Shown where other processes play or learn, and from the first time that a lane or a trajectory
+is lost."""
 
 
 class View(Protocol):

@@ -1,4 +1,4 @@
-"""Collectors on a Ray cluster of two nodes of this machine: placed, killed, moved."""
+"""Collectors and learners on a Ray cluster of two nodes of this machine: placed, killed, moved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import pytest
 from test_collect_helpers import AtEpoch, contents, endless, rows, tiny, trained, trajectories
 
 from amago import api
+from amago.scale.learn_group import LearnerLostError
 from amago.scale.ray_fleet import RayFleet
+from amago.scale.ray_learners import RayRanks
 
 ray = pytest.importorskip("ray")
 
@@ -90,6 +92,48 @@ def test_a_collector_that_finds_no_place_joins_when_a_node_does(
     with pytest.raises(KeyboardInterrupt):
         api.train(config, 3, tmp_path / "run", view=Grows())
     assert joined[0] <= 2 and joined[-1] == 3
+
+
+def test_learners_on_another_node_learn_the_same_and_its_loss_is_a_clean_stop(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    both = {"scale__collectors": 2, "scale__learners": 2, "run__epochs": 4}
+    calm = contents(trained(tmp_path / "calm", tiny(**both)))
+    (second,) = cluster.worker_nodes
+    placed: list[str] = []
+    make = RayRanks.__init__
+    # Rank 1 fits on the second node alone; then there is room for collectors.
+    holder = _occupied(cluster.head_node, 2)
+
+    def remember(self: RayRanks, *arguments: Any) -> None:
+        make(self, *arguments)
+        find = self._actors[0].__ray_call__.remote
+        placed.append(ray.get(find(lambda _: ray.get_runtime_context().get_node_id())))
+        ray.kill(holder)
+
+    monkeypatch.setattr(RayRanks, "__init__", remember)
+    view = AtEpoch({3: lambda: cluster.remove_node(second, allow_graceful=False)})
+    config, folder = tiny(**both, scale__address=cluster.address), tmp_path / "run"
+    with pytest.raises(LearnerLostError, match="learner 1 was lost with its process or node"):
+        api.train(config, 3, folder, view=view)
+    assert placed == [second.node_id]
+    assert f"the checkpoint of epoch 3 is kept; go on with: amago resume {folder}" in caplog.text
+    api.resume(folder, set={"scale.address": ""})
+    assert contents(folder) == calm, "as many processes, placed elsewhere: the same bit for bit"
+    assert rows(folder / "timing.jsonl")[-1]["learners"] == 2
+
+
+def _occupied(node: Any, cores: int) -> Any:
+    """An actor that takes up room of a node."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    class Holder:
+        def ready(self) -> None: ...
+
+    strategy = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+    holder = ray.remote(num_cpus=cores, scheduling_strategy=strategy)(Holder).remote()
+    ray.get(holder.ready.remote())
+    return holder
 
 
 def test_a_killed_driver_leaves_no_actor_behind_and_its_run_goes_on(
