@@ -25,7 +25,10 @@ class LearnerActor:
     def __init__(self, threads: int) -> None:
         prepare_process(threads)
 
-    def ready(self) -> None: ...
+    def node(self) -> str:
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
 
     def gpus(self) -> list[int]:
         import ray
@@ -52,6 +55,8 @@ class RayRanks:
         self._placement: Any = None
         self._holders: list[Any] = []
         self._actors: list[Any] = []
+        self.nodes: list[str] = []
+        """Where they are."""
         try:
             if self._num_gpus:
                 self._reserve(device.index or 0)
@@ -75,7 +80,11 @@ class RayRanks:
     def lost(self) -> str:
         self._ray.wait(self._ends, num_returns=1, timeout=_LOOK_SECONDS)
         found, _ = self._ray.wait(self._ends, num_returns=len(self._ends), timeout=0)
-        said = [f"learner {self._ends.index(end) + 1} {self._why(end)}" for end in found]
+        said = []
+        for end in found:
+            number = self._ends.index(end)
+            node = self.nodes[number][:8]
+            said.append(f"learner {number + 1} on node {node} {self._why(end)}")
         return "; ".join(said) or "a learner does not answer any more"
 
     def close(self) -> None:
@@ -103,7 +112,7 @@ class RayRanks:
             self._make(PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number))
             for number in range(count)
         ]
-        self._ray.get([actor.ready.remote() for actor in self._actors])
+        self.nodes = self._ray.get([actor.node.remote() for actor in self._actors])
 
     def _reserve(self, own: int) -> None:
         """Let Ray give the driver's GPU to nobody else: an actor holds it."""
