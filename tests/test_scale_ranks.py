@@ -32,6 +32,7 @@ TINY = {
     "run.final_eval_episodes": 2,
     "run.save_interval": 10,
     "run.threads": 1,
+    "run.report": False,
     "transformer.model_dim": 16,
     "transformer.num_heads": 2,
     "encoder.hidden": (16, 8),

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from test_collect_helpers import AtEpoch, contents, endless, rows, tiny, trained, trajectories
+from test_collect_sweep import WRITES
 
 from amago import api
+from amago.scale import ray_learners
 from amago.scale.learn_group import LearnerLostError
 from amago.scale.ray_fleet import RayFleet
+from amago.scale.ray_job import on_cluster
 from amago.scale.ray_learners import RayRanks
 
 ray = pytest.importorskip("ray")
@@ -30,7 +35,9 @@ def cluster() -> Iterator[Any]:
         patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         small = {"object_store_memory": 100 << 20, "include_dashboard": False}
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **small})
+        nodes = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 2, **small}
+        )
         nodes.add_node(num_cpus=1, object_store_memory=100 << 20)
         ray.init(address=nodes.address, logging_level="error", log_to_driver=False)
         yield nodes
@@ -97,7 +104,7 @@ def test_a_collector_that_finds_no_place_joins_when_a_node_does(
 def test_learners_on_another_node_learn_the_same_and_its_loss_is_a_clean_stop(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    both = {"scale__collectors": 2, "scale__learners": 2, "run__epochs": 4}
+    both = {"scale__collectors": 2, "scale__learners": 2, "run__epochs": 3}
     calm = contents(trained(tmp_path / "calm", tiny(**both)))
     (second,) = cluster.worker_nodes
     placed: list[str] = []
@@ -111,12 +118,12 @@ def test_learners_on_another_node_learn_the_same_and_its_loss_is_a_clean_stop(
         ray.kill(holder)
 
     monkeypatch.setattr(RayRanks, "__init__", remember)
-    view = AtEpoch({3: lambda: cluster.remove_node(second, allow_graceful=False)})
+    view = AtEpoch({2: lambda: cluster.remove_node(second, allow_graceful=False)})
     config, folder = tiny(**both, scale__address=cluster.address), tmp_path / "run"
-    with pytest.raises(LearnerLostError, match="learner 1 on node .* was lost with its"):
+    with pytest.raises(LearnerLostError, match=r"learner 1 on node .* was lost with its"):
         api.train(config, 3, folder, view=view)
     assert placed == [second.node_id]
-    assert f"the checkpoint of epoch 3 is kept; go on with: amago resume {folder}" in caplog.text
+    assert f"the checkpoint of epoch 2 is kept; go on with: amago resume {folder}" in caplog.text
     api.resume(folder, set={"scale.address": ""})
     assert contents(folder) == calm, "as many processes, placed elsewhere: the same bit for bit"
     assert rows(folder / "timing.jsonl")[-1]["learners"] == 2
@@ -152,15 +159,57 @@ def test_a_killed_driver_leaves_no_actor_behind_and_its_run_goes_on(
         driver.wait()
     assert _all_cores_are_free(), "the actors ended with their driver"
     before = trajectories(folder)
-    api.resume(folder, epochs=max(20, len(before) // 4 + 3), trust=True)
+    api.resume(folder, epochs=len(before) // 4 + 2, trust=True)
     after = trajectories(folder)
     assert after[: len(before)] == before and len(set(after)) == len(after)
 
 
+@pytest.mark.slow
+def test_every_learner_gets_a_gpu_of_its_own_and_the_first_keeps_its(cluster: Any) -> None:
+    """GPUs that Ray believes in; nobody uses them."""
+    config = tiny(scale__learners=2, scale__address=cluster.address)
+    with pytest.raises(
+        ValueError, match=r"the GPU 1 of this node.*got 0; take --run.device cuda:0"
+    ):
+        RayRanks(config, torch.device("cuda", 1))
+    ranks = RayRanks(config, torch.device("cuda", 0))
+    try:
+        assert ranks.nodes == [cluster.head_node.node_id]
+        assert _becomes(lambda: ray.available_resources().get("GPU", 0) == 0)
+    finally:
+        ranks._end()
+    assert _becomes(lambda: ray.available_resources().get("GPU") == 2)
+
+
+@pytest.mark.slow
+def test_learners_that_find_no_room_say_what_the_cluster_has(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_learners, "_PLACING_SECONDS", 2.0)
+    config = tiny(scale__learners=99, scale__address=cluster.address, replay__batch_size=99)
+    with pytest.raises(
+        ValueError, match=r"room for 98 learners .* cluster that has CPU [23] in all"
+    ):
+        RayRanks(config, torch.device("cpu"))
+
+
+@pytest.mark.slow
+def test_a_run_of_a_sweep_is_played_on_a_node_and_comes_back(cluster: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "seed-0"
+    command = on_cluster(cluster.address, [sys.executable, "-c", WRITES, str(folder)], folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "said False\n"), done.stderr
+    assert (folder / "result.json").is_file()
+
+
 def _all_cores_are_free() -> bool:
+    return _becomes(lambda: ray.available_resources().get("CPU") == ray.cluster_resources()["CPU"])
+
+
+def _becomes(condition: Callable[[], bool]) -> bool:
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        if ray.available_resources().get("CPU") == ray.cluster_resources()["CPU"]:
+        if condition():
             return True
         time.sleep(0.5)
     return False

@@ -15,8 +15,8 @@ from amago.training.process import prepare_process
 
 _PLACING_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
-_LOOK_SECONDS = 5.0
-"""Ray needs this long to say why an actor is gone."""
+_LOOK_SECONDS = 30.0
+"""Ray may need this long to notice that a node is gone."""
 
 
 class LearnerActor:
