@@ -181,7 +181,6 @@ def test_every_learner_gets_a_gpu_of_its_own_and_the_first_keeps_its(cluster: An
     assert _becomes(lambda: ray.available_resources().get("GPU") == 2)
 
 
-@pytest.mark.slow
 def test_learners_that_find_no_room_say_what_the_cluster_has(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +192,6 @@ def test_learners_that_find_no_room_say_what_the_cluster_has(
         RayRanks(config, torch.device("cpu"))
 
 
-@pytest.mark.slow
 def test_a_run_of_a_sweep_is_played_on_a_node_and_comes_back(cluster: Any, tmp_path: Path) -> None:
     folder = tmp_path / "seed-0"
     command = on_cluster(cluster.address, [sys.executable, "-c", WRITES, str(folder)], folder)

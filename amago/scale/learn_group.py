@@ -51,7 +51,10 @@ def seat() -> Seat | None:
 
 def open_store(host: str) -> dist.TCPStore:
     """The store of a first rank, on a port of the system's choice."""
-    return dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
+    store: dist.TCPStore = dist.TCPStore(  # type: ignore[attr-defined]
+        host, 0, is_master=True, wait_for_workers=False
+    )
+    return store
 
 
 class Group:
@@ -128,7 +131,10 @@ class Group:
 
 def _find_store(address: str) -> dist.TCPStore:
     host, _, port = address.rpartition(":")
-    return dist.TCPStore(host, int(port), is_master=False)
+    store: dist.TCPStore = dist.TCPStore(  # type: ignore[attr-defined]
+        host, int(port), is_master=False
+    )
+    return store
 
 
 def _meet(seat: Seat, store: dist.TCPStore, gone: Callable[[], bool]) -> None:
