@@ -20,6 +20,7 @@ from amago.bench.conditions import QUICK, Bench
 from amago.bench.results import Result
 from amago.bench.scale_model import is_computed
 from amago.bench.timing import Effort
+from amago.training.view import number
 
 HEAD = "| what | value | unit | of linear | note |\n|---|---|---|---|---|"
 
@@ -52,7 +53,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def row(result: Result) -> str:
-    value = f"{result.value:,.4g}" if result.value is not None else "–"
+    value = "–" if result.value is None else number(result.value)
     linear = "" if result.ratio is None else f"{result.ratio:.2f}"
     setting = result.setting.removeprefix("computed: ")
     star = "*" if result.disturbed else ""

@@ -67,7 +67,7 @@ def _forecast(costs: Costs, collectors: int, seconds: float, env: str) -> Result
         "env steps/s",
         "linear",
         1.0 / max(load, 1.0),
-        note=f"ingest thread: {load:.2g} of a core{limit}",
+        note=f"ingest thread: {load:.2g} cores{limit}",
     )
 
 
