@@ -251,8 +251,9 @@ def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -
         view = make_view(run.config.run.epochs, run.epoch) if progress else Silent()
     with contextlib.closing(run):
         with saving(run), contextlib.closing(view):
-            run.collection = start_collection(run)
+            # Learners first: a run cannot begin without them, but with fewer collectors it can.
             run.feed = start_learners(run)
+            run.collection = start_collection(run)
             view.begin(run.folder)
             loop.train(run, view, hooks)
             view.phase("final test")

@@ -45,9 +45,9 @@ def test_an_async_run_keeps_the_ratio_and_bounds_the_lag(tmp_path: Path) -> None
     planned = 4 * config.env.kwargs["corridor"]
     for row in metrics:
         assert row["env_steps"] >= row["epoch"] * planned, "learning never runs ahead"
-    ratio = metrics[-1]["updates"] / metrics[-1]["env_steps"]
-    lengths = metrics[-1]["env_steps"] / len(stored)
-    assert ratio == pytest.approx(7 * 2 / (8 * 4 * lengths), rel=0.05)
+        ahead = row["replay/trajectories"] / 4 - row["epoch"]
+        assert 0 <= ahead <= 1, "collecting is at most one epoch ahead"
+    assert metrics[-1]["updates"] == 7 * 2, "the first epoch only collects: the ratio is exact"
     assert max(row.get("lag_max", 0) for row in timing) <= 1 * 2, "max_lag epochs of 2 updates"
     assert timing[-1]["collectors"] == 2
 

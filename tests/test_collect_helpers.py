@@ -26,6 +26,7 @@ SHRINK: dict[str, Any] = {
     "run.save_interval": 1,
     "run.threads": 1,
     "run.device": "cpu",
+    "run.report": False,
     "env.num_lanes": 4,
     "env.eval_lanes": 3,
     "replay.batch_size": 4,

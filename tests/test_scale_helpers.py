@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,7 @@ from torch import Tensor
 from amago.agent.share import Share
 from amago.agent.update import Learner
 from amago.goals import GoalSpec
+from amago.training.view import Silent
 from amago.types import Batch, EnvSpec, ObsSpec
 
 LENGTHS = [9, 7, 7, 5, 4, 2, 2]
@@ -145,3 +150,26 @@ def test_cases_differ_from_batch_to_batch_and_learn_something() -> None:
         before = state_of(learner)
         learner.step(first)
         assert any(not torch.equal(v, before[k]) for k, v in state_of(learner).items()), name
+
+
+def other_ranks() -> Iterator[int]:
+    """Processes of further ranks that this one has launched."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            pid, parent = int(path.parent.name), int(path.read_text().rsplit(")", 1)[1].split()[1])
+            command = (path.parent / "cmdline").read_bytes()
+            if parent == os.getpid() and b"amago.scale.learn_rank" in command:
+                yield pid
+
+
+class KillAfter(Silent):
+    """Ends a rank, as the system may at any time, after an epoch."""
+
+    def __init__(self, epoch: int) -> None:
+        self.when, self.killed = epoch, 0
+
+    def epoch(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+        if metrics["epoch"] == self.when:
+            for pid in other_ranks():
+                os.kill(pid, signal.SIGKILL)
+                self.killed += 1

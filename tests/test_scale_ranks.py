@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +10,13 @@ import pytest
 import torch
 import torch.multiprocessing
 from safetensors.torch import load_file
-from test_scale_helpers import CASES, assert_same_learning, learn
+from test_scale_helpers import CASES, KillAfter, assert_same_learning, learn, other_ranks
 
 import amago
 from amago.agent.share import share_batch
 from amago.config import override
 from amago.scale.learn_feed import ahead
-from amago.scale.learn_group import Group, LearnerLostError, Seat, digest
+from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, open_store
 from amago.training.view import Silent
 
 TINY = {
@@ -36,6 +32,7 @@ TINY = {
     "run.final_eval_episodes": 2,
     "run.save_interval": 10,
     "run.threads": 1,
+    "run.report": False,
     "transformer.model_dim": 16,
     "transformer.num_heads": 2,
     "encoder.hidden": (16, 8),
@@ -49,7 +46,8 @@ def tiny_run(**changes):
 
 def rank_of_all_cases(rank: int, port: int, folder: str) -> None:
     torch.set_num_threads(1)
-    group = Group(Seat(rank, 2, rank, f"tcp://127.0.0.1:{port}"))
+    group = Group(Seat(rank, 2, rank, f"127.0.0.1:{port}"))
+    group.use(torch.device("cpu"), 600.0)
     for number, case in enumerate(CASES.values()):
         accumulate = 1 + number % 2
 
@@ -66,10 +64,8 @@ def rank_of_all_cases(rank: int, port: int, folder: str) -> None:
 def of_two_ranks(tmp_path_factory):
     """Every case by two ranks, each other case in two parts on each of them."""
     folder = tmp_path_factory.mktemp("ranks")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    torch.multiprocessing.spawn(rank_of_all_cases, (port, str(folder)), nprocs=2)
+    store = open_store("127.0.0.1")
+    torch.multiprocessing.spawn(rank_of_all_cases, (store.port, str(folder)), nprocs=2)
     return {
         (name, rank): torch.load(folder / f"{number}-{rank}.pt")
         for number, name in enumerate(CASES)
@@ -96,29 +92,6 @@ def assert_close(one, other, error=1e-3):
     assert got.keys() == want.keys()
     for name, value in want.items():
         assert torch.allclose(got[name], value, atol=error), name
-
-
-def other_ranks():
-    """Processes of further ranks that this one has launched."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            pid, parent = int(path.parent.name), int(path.read_text().rsplit(")", 1)[1].split()[1])
-            command = (path.parent / "cmdline").read_bytes()
-            if parent == os.getpid() and b"amago.scale.learn_rank" in command:
-                yield pid
-
-
-class KillAfter(Silent):
-    """Ends a rank, as the system may at any time, after an epoch."""
-
-    def __init__(self, epoch):
-        self.when, self.killed = epoch, 0
-
-    def epoch(self, metrics, timing):
-        if metrics["epoch"] == self.when:
-            for pid in other_ranks():
-                os.kill(pid, signal.SIGKILL)
-                self.killed += 1
 
 
 class StopAfter(Silent):

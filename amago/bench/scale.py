@@ -18,8 +18,10 @@ import gymnasium as gym
 import numpy as np
 
 from amago.agent.agent import Agent, Parts
+from amago.bench import scale_ray
 from amago.bench.conditions import Bench
 from amago.bench.results import Result, Target, rate
+from amago.bench.scale_model import ROLLOUT_STEPS, Costs, acting_seconds, forecasts
 from amago.bench.synthetic import random_trajectory
 from amago.bench.timing import Timing, interleave
 from amago.config import override
@@ -32,8 +34,7 @@ from amago.scale.collect_dispatch import Dispatch
 from amago.scale.collect_processes import ProcessFleet
 from amago.scale.collect_weights import load, take
 from amago.scale.collector import Blueprint, Share
-from amago.scale.ray_cluster import Cluster
-from amago.types import ActionSpec, Array, EnvSpec, ObsSpec
+from amago.types import ActionSpec, EnvSpec, ObsSpec
 
 SLEEP_SECONDS = 0.05
 COLLECTORS = (1, 2, 4, 8, 16)
@@ -42,15 +43,26 @@ LANES = 4
 STEPS = 10
 LINEAR = 0.9
 SIZES = ("tiny", "small", "medium", "paper")
+OBSERVATIONS = (8, 1000)
+"""Numbers per observation, of those that are stored."""
 _PRESET = "dark-key-to-door"
 _MB = 1e6
 
 
 def run(bench: Bench, collectors: Sequence[int] = COLLECTORS) -> list[Result]:
-    results = _ingest(bench) + _broadcast(bench)
+    results = _broadcast(bench)
+    calling = 0.0
     if importlib.util.find_spec("ray") is not None:
-        results += _object_store(bench)
-    return results + _collecting(bench, collectors[:2] if bench.quick else collectors)
+        of_ray, calling = scale_ray.run(bench, _records(_spec(8), LANES))
+        results += of_ray
+    collecting = _collecting(bench, collectors[:2] if bench.quick else collectors)
+    assert collecting[0].value is not None
+    acting = acting_seconds(collecting[0].value, LANES, SLEEP_SECONDS)
+    for num_obs in OBSERVATIONS:
+        stored, storing = _ingest(bench, num_obs)
+        costs = Costs(LANES, acting, storing, calling)
+        results += stored + forecasts(costs, f"observations of {num_obs:,} numbers")
+    return results + collecting
 
 
 class SleepingEnv(gym.Env[Any, Any]):
@@ -158,58 +170,39 @@ def _take(agent: Agent, message: bytes) -> None:
     load(agent, pickle.loads(message))
 
 
-def _ingest(bench: Bench) -> list[Result]:
-    """What one process writes to the store, with records that collectors have made."""
-    results = []
-    for num_obs in (8, 1000):
-        about = f"storing 24 rollouts of 100 steps of {num_obs} numbers"
-        bench.say(f"scale: {about}")
-        spec, rng = _spec(num_obs), np.random.default_rng(0)
-        records = [record_of(random_trajectory(spec, 100, rng), spec) for _ in range(24)]
-        timing = _storing(records, spec, bench)
-        megabytes = sum(len(record.data) for record in records) / _MB
-        results += [
-            Result("scale", about, unit="trajectories/s", **rate(len(records), timing)),
-            Result("scale", about, unit="MB/s", **rate(megabytes, timing)),
-        ]
-    return results
+def _ingest(bench: Bench, num_obs: int) -> tuple[list[Result], float]:
+    """What the ingest thread takes in: shares of rollouts that collectors have made into records.
+    Also the seconds that it needs for one."""
+    about = f"storing shares of {LANES} rollouts of {ROLLOUT_STEPS} steps of {num_obs:,} numbers"
+    bench.say(f"scale: {about}")
+    spec = _spec(num_obs)
+    records = _records(spec, LANES)
+    timing = _storing(records, spec, bench)
+    megabytes = sum(len(record.data) for record in records) / _MB
+    return [
+        Result("scale", about, unit="trajectories/s", **rate(len(records), timing)),
+        Result("scale", about, unit="MB/s", **rate(megabytes, timing)),
+    ], timing.seconds
+
+
+def _records(spec: EnvSpec, count: int) -> list[Record]:
+    rng = np.random.default_rng(0)
+    return [record_of(random_trajectory(spec, ROLLOUT_STEPS, rng), spec) for _ in range(count)]
 
 
 def _storing(records: Sequence[Record], spec: EnvSpec, bench: Bench) -> Timing:
-    numbers = itertools.count()
+    numbers, message = itertools.count(), pickle.dumps(list(records), protocol=5)
     folder = tempfile.TemporaryDirectory(prefix="amago-bench-")
     with folder as name, TrajectoryStore(Path(name) / "replay", spec, 2000) as store:
 
         def write() -> None:
-            store.append_records(records)
+            store.append_records(pickle.loads(message))
             if next(numbers) % 50 == 49:
                 store.evict()
 
         return interleave({"store": write}, bench.effort)["store"]
 
 
-def _object_store(bench: Bench) -> list[Result]:
-    """Arrays through Ray's object store, from a driver to itself: one copy in, none out."""
-    bench.say("scale: starting Ray")
-    results = []
-    with contextlib.closing(Cluster("local", 1)) as cluster:
-        ray = cluster.ray
-        for megabytes in (1, 10, 100):
-            array = np.zeros(megabytes * 1_000_000, np.uint8)
-            call = partial(_through, ray, array)
-            timing = interleave({"store": call}, bench.effort)["store"]
-            results.append(
-                Result("scale", f"object store, {megabytes} MB", unit="MB/s",
-                       **rate(megabytes, timing))
-            )  # fmt: skip
-    return results
-
-
-def _through(ray: Any, array: Array) -> Array:
-    fetched: Array = ray.get(ray.put(array))
-    return fetched
-
-
 def _spec(num_obs: int) -> EnvSpec:
     obs = {"observation": ObsSpec((num_obs,), "float32")}
-    return EnvSpec("synthetic", obs, ActionSpec("discrete", 4), 100)
+    return EnvSpec("synthetic", obs, ActionSpec("discrete", 4), ROLLOUT_STEPS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -19,7 +18,6 @@ from amago.scale.collect_weights import Weights, take
 from amago.scale.collector import Harvest
 from amago.training.run import TrainingRun
 
-_LOG = logging.getLogger("amago")
 _POLL_SECONDS = 0.1
 
 
@@ -61,7 +59,7 @@ class AsyncCollection:
         self._timing: dict[str, float] = {}
         self._last = time.perf_counter()
         self._changed, self._stop = threading.Condition(), threading.Event()
-        self._count_what_is_there()
+        self._begin()
         self._thread = threading.Thread(target=self._work, name="amago-ingest", daemon=True)
         self._thread.start()
 
@@ -117,26 +115,12 @@ class AsyncCollection:
             self._timing |= {"lag_mean": float(np.mean(lags)), "lag_max": max(lags)}
         self._last = now
 
-    def _count_what_is_there(self) -> None:
-        """Trajectories that were stored after the checkpoint stay, and count as collected."""
+    def _begin(self) -> None:
+        """Count from what is in the replay on."""
         run, ledger = self._run, self._ledger
-        epochs = max(run.epoch - self._offline, 0)
         if run.collected is None:
-            run.collected = epochs * ledger.num_lanes
-        low, high = run.store.window
-        known = high if run.window is None else run.window[1]
-        run.window = (low, high)
-        steps = sum(run.store.lengths[number] for number in range(known, high))
-        if steps:
-            planned = run.steps_per_epoch * ledger.num_lanes
-            per_lane = max(planned, run.env_steps / max(epochs, 1)) / ledger.num_lanes
-            run.env_steps += steps
-            run.collected += round(steps / per_lane)
-            # The worlds that were played are not played again.
-            self._counters.episodes += high - known
-            _LOG.warning(
-                f"{high - known} trajectories that were stored after the checkpoint are kept"
-            )
+            run.collected = max(run.epoch - self._offline, 0) * ledger.num_lanes
+        run.window = run.store.window
         ledger.collected = ledger.issued = run.collected
 
     def _work(self) -> None:

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import cloudpickle  # type: ignore[import-untyped]
 
 from amago.agent.share import Share
+from amago.config import override
 from amago.scale.learn_feed import deal
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
-from amago.scale.learn_launch import Launched, launch
+from amago.scale.learn_launch import RankProcesses, Ranks
 from amago.scale.learn_rank import COUNTERS, Epoch, Plan, follow
+from amago.scale.ray_learners import RayRanks
 from amago.training import checkpoint
 from amago.training.feed import PREFETCH, Feed, LocalFeed
 from amago.training.run import TrainingRun
@@ -48,7 +50,7 @@ def start_learners(run: TrainingRun) -> Feed:
         return RankFeed(run, launched, None)
     if wanted == 1:
         return LocalFeed()
-    ranks = launch(run.config)
+    ranks = _launch(run)
     try:
         return RankFeed(run, ranks.first, ranks)
     except BaseException:
@@ -56,20 +58,31 @@ def start_learners(run: TrainingRun) -> Feed:
         raise
 
 
+def _launch(run: TrainingRun) -> Ranks:
+    """Ranks after the first: placed by Ray where there is a cluster, else beside this process."""
+    if run.config.scale.address:
+        return RayRanks(run.config, run.agent.discounts.device)
+    return RankProcesses(run.config)
+
+
 class RankFeed:
     """The first rank's side: deals batches out and compares what the ranks have learned."""
 
-    def __init__(self, run: TrainingRun, own: Seat, ranks: Launched | None) -> None:
+    def __init__(self, run: TrainingRun, own: Seat, ranks: Ranks | None) -> None:
         learner = run.learner
         self._ranks = ranks
-        self._group = Group(own)
-        if ranks is not None:
-            self._group.lost = ranks.lost
+        if ranks is None:
+            self._group = Group(own)
+        else:
+            self._group = Group(own, ranks.store, ranks.lost, ranks.gone)
         counters = {name: getattr(learner, name) for name in COUNTERS}
         snapshot = checkpoint.take(run.epoch, learner, counters)
-        plan = Plan(run.config, run.env.spec, run.seed, run.custom.parts, snapshot)
+        device = learner.agent.discounts.device
+        # What auto means here, it must mean on all ranks.
+        config = override(run.config, {"run.device": device.type})
+        plan = Plan(config, run.env.spec, run.seed, run.custom.parts, snapshot)
         self._group.tell(cloudpickle.dumps(plan))
-        self._group.use(learner.agent.discounts.device)
+        self._group.use(device, config.scale.timeout_seconds)
         learner.add = self._group.add
 
     def shares(self, run: TrainingRun, start: int, stop: int) -> Iterator[Share]:
@@ -85,8 +98,12 @@ class RankFeed:
                 raise LearnerLostError(
                     f"learner {rank} has other weights than the first one after epoch "
                     f"{run.epoch + 1}; statistics of custom encoders and terms must be kept in "
-                    "RunningMoments (amago.nets.normalize), which all ranks share"
+                    "RunningMoments (amago.nets.normalize), which all ranks share, and all nodes "
+                    "need the same kind of processor and number of threads"
                 )
+
+    def timing(self) -> dict[str, float]:
+        return {"learners": self._group.size}
 
     def close(self) -> None:
         with contextlib.suppress(LearnerLostError):

@@ -12,7 +12,7 @@ from amago.agent.agent import Agent, Parts
 from amago.agent.update import Learner
 from amago.config import Config
 from amago.scale.learn_feed import receive
-from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
+from amago.scale.learn_group import Group, LearnerLostError, Seat, digest
 from amago.seeding import seed_torch
 from amago.training import checkpoint
 from amago.training.device import resolve_device
@@ -58,13 +58,12 @@ class Epoch:
 
 def follow(own: Seat) -> None:
     """Learn beside the first rank until it says stop."""
-    group = Group(own)
-    group.lost = lambda: "the first learner is gone"
+    group = Group(own, lost=lambda: "the first learner is gone")
     try:
         plan: Plan = cloudpickle.loads(group.tell())
         prepare_process(plan.config.run.threads)
         learner = plan.learner(own)
-        group.use(learner.agent.discounts.device)
+        group.use(learner.agent.discounts.device, plan.config.scale.timeout_seconds)
         learner.add = group.add
         while True:
             epoch: Epoch = group.tell()
@@ -83,17 +82,15 @@ def _learn(learner: Learner, seed: int, epoch: Epoch, group: Group) -> None:
     group.gather(digest(learner.agent.state_dict()))
 
 
-def main() -> None:
+def main(rank: str, size: str, address: str) -> None:
     """A rank that the first one has launched: it ends with it, not by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    own = seat()
-    assert own is not None, "launched by amago.scale.learn_launch"
     try:
-        follow(own)
+        follow(Seat(int(rank), int(size), int(rank), address))
     except LearnerLostError as error:
-        print(f"learner {own.rank}: {error}; it stops, too", file=sys.stderr)
+        print(f"learner {rank}: {error}; it stops, too", file=sys.stderr)
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

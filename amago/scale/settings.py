@@ -14,7 +14,8 @@ class ScaleSettings:
     """Processes that collect for the learner, each with a part of the lanes; 0: the learner
     collects by itself."""
     learners: int = 1
-    """Processes that learn together, each from its slice of every batch."""
+    """Processes that learn together, each from its slice of every batch. The first is the run
+    itself; with an address, Ray places the others."""
     address: str = ""
     """Ray cluster that the processes are placed on: auto (the one of this machine), HOST:PORT, or
     local (a new one on this machine alone). Unset: processes of this machine, without Ray."""
@@ -23,7 +24,8 @@ class ScaleSettings:
     max_lag: int = 2
     """async: epochs of updates that the weights of a collector may be behind the learner's."""
     timeout_seconds: float = 1800.0
-    """A collector that needs longer for its part of an epoch is taken for dead and replaced."""
+    """A collector that needs longer for its part of an epoch is taken for dead and replaced. A
+    learner that needs longer for an update ends the run."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "scale", "collectors")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from amago.agent.agent import Agent, resolve_context_length
@@ -28,6 +26,7 @@ from amago.training.evaluation import evaluation_settings
 from amago.training.files import read_json
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
+from amago.training.restored import keeps_later, restore_counters
 from amago.training.run import Custom, TrainingRun, make_exploration
 from amago.training.source import find_source
 from amago.types import EnvSpec, VectorEnv
@@ -91,7 +90,7 @@ def _build(
         _start_from(config.run.start_from, agent)
     # All that may fail was read; from here on the folder is changed.
     _go_back_to(folder, config, state)
-    keep_all = config.scale.mode == "async" and not what_is_left
+    keep_all = keeps_later(config.scale.mode, state) and not what_is_left
     store = _open_store(
         folder / "replay", env.spec, config.replay.capacity, state, what_is_left, keep_all
     )
@@ -111,7 +110,7 @@ def _build(
         steps_per_epoch, custom,
     )  # fmt: skip
     if state:
-        _restore_counters(run, state)
+        restore_counters(run, state)
     return run
 
 
@@ -138,7 +137,7 @@ def _open_store(
 ) -> TrajectoryStore:
     """`keep_all` keeps what was stored after the checkpoint, too."""
     low, high = state.get("window", (0, 0))
-    if state and keep_all:
+    if keep_all:
         return TrajectoryStore(path, spec, capacity)
     store = TrajectoryStore(path, spec, capacity, (low, high), what_is_left=what_is_left)
     wanted, found = min(high - low, capacity), high - store.window[0]
@@ -185,16 +184,3 @@ def _start_from(name: str, agent: Agent) -> None:
 def _relabels(config: Config, spec: EnvSpec) -> bool:
     settings = config.relabel
     return spec.goals is not None and (settings.relabel != "none" or not settings.multi_goal)
-
-
-def _restore_counters(run: TrainingRun, state: dict[str, Any]) -> None:
-    run.epoch, run.env_steps, run.seconds = state["epoch"], state["env_steps"], state["seconds"]
-    run.learner.updates, run.learner.skipped = state["updates"], state["skipped"]
-    run.exploration.steps = state["exploration_steps"]
-    run.env.episodes = np.array(state["episodes"])
-    run.env.curriculum = state["curriculum"]
-    if run.config.scale.mode == "async":
-        low, high = state["window"]
-        run.window, run.collected = (low, high), state.get("collected")
-    run.saved_epoch, run.best_epoch = state["epoch"], state["best_epoch"]
-    run.best_return = -math.inf if state["best_return"] is None else state["best_return"]

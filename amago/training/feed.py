@@ -25,6 +25,9 @@ class Feed(Protocol):
     def end_epoch(self, run: TrainingRun) -> None:
         """All of them were learned from."""
 
+    def timing(self) -> dict[str, float]:
+        """What is to be said of the epoch beside the loop's own times and rates."""
+
     def close(self) -> None: ...
 
 
@@ -37,6 +40,9 @@ class LocalFeed:
             yield share_batch(batch, accumulate=accumulate)[0]
 
     def end_epoch(self, run: TrainingRun) -> None: ...
+
+    def timing(self) -> dict[str, float]:
+        return {}
 
     def close(self) -> None: ...
 

@@ -53,7 +53,7 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
         clock.lap("eval_seconds")
         run.seconds += clock.total()
         timing = {"epoch": epoch, "seconds": clock.total(), **clock.laps, **_rates(run, clock)}
-        timing |= run.collection.timing()
+        timing |= run.collection.timing() | run.feed.timing()
         warnings.add(metrics)
         run.logger.write(metrics, timing)
         view.epoch(metrics, timing)

@@ -131,8 +131,8 @@ class TrainingRun:
         with contextlib.ExitStack() as closing:
             if self.lock is not None:
                 closing.callback(self.lock.release)
-            played = (self.eval_env, self.env, self.collection)
-            for part in (self.logger, self.store, *played, self.feed):
+            played = (self.eval_env, self.env, self.feed, self.collection)
+            for part in (self.logger, self.store, *played):
                 closing.callback(part.close)
 
 

@@ -24,10 +24,12 @@ COLUMNS = (
 _RARE_COLUMNS = (
     ("collectors", "collectors"),
     ("lag", "lag_mean"),
+    ("learners", "learners"),
     ("restarts", "env/restarts"),
     ("damaged", "replay/damaged"),
 )
-"""Shown where collectors play, and from the first time that a lane or a trajectory is lost."""
+"""Shown where other processes play or learn, and from the first time that a lane or a trajectory
+is lost."""
 
 
 class View(Protocol):
