@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.checks import printable
+from amago.cli.baseline import BaselineOptions, baseline
 from amago.cli.bench import BenchOptions, bench
 from amago.cli.board import BoardOptions, board
 from amago.cli.check_env import CheckEnvOptions, check_env
@@ -55,6 +56,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
+    "baseline": (baseline, BaselineOptions),
     "tune": (tune, TuneOptions),
     "suite": (suite, SuiteOptions),
     "board": (board, BoardOptions),

@@ -199,7 +199,7 @@ def _build(
     agent = Agent(env.spec, config, custom.parts).to(resolve_device(config, env.spec))
     planned_updates = config.run.epochs * config.run.updates_per_epoch
     learner = Learner(agent, config.agent, config.optim, planned_updates)
-    steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or _DEFAULT_STEPS
+    steps_per_epoch = epoch_steps(config, env.spec)
     exploration = make_exploration(config, env, seed, steps_per_epoch)
     if latest is not None:
         checkpoint.load_learner(latest, learner)
@@ -228,6 +228,11 @@ def _build(
     if state:
         _restore_counters(run, state)
     return run
+
+
+def epoch_steps(config: Config, spec: EnvSpec) -> int:
+    """Steps that every lane makes in an epoch, at least."""
+    return config.rollout.steps_per_epoch or spec.horizon or _DEFAULT_STEPS
 
 
 def _make_sampler(config: Config, spec: EnvSpec, store: TrajectoryStore, seed: int) -> Sampler:
