@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ class Sb3Lanes(VecEnv):
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
         raise AttributeError(f"lanes have no method {method_name!r}")
 
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> Sequence[bool]:
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
 
 
@@ -85,7 +84,7 @@ def action_space(action: ActionSpec) -> spaces.Space[Any]:
     if action.kind == "discrete":
         return spaces.Discrete(action.size)
     if action.kind == "multi_discrete":
-        return spaces.MultiDiscrete(action.sizes)
+        return spaces.MultiDiscrete(np.array(action.sizes))
     if action.kind == "multi_binary":
         return spaces.MultiBinary(action.size)
     return spaces.Box(-1.0, 1.0, (action.size,), np.float32)

@@ -15,7 +15,7 @@ from amago.agent.agent import action_mask
 from amago.baselines.rows import RowVectors
 from amago.config import Config
 from amago.nets.timestep import MLPEncoder
-from amago.types import Array, Timestep
+from amago.types import ActionSpec, Array, Timestep
 
 _NEVER = -1e8
 """Logit of an action that is not allowed; infinity would make the entropy undefined."""
@@ -63,11 +63,12 @@ class MaskedLstmPolicy(RecurrentActorCriticPolicy):
         )
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> Distribution:
-        allowed = self.features_extractor.allowed
+        features: Any = self.features_extractor
+        allowed: Tensor | None = features.allowed
         if allowed is None:
             return super()._get_action_dist_from_latent(latent_pi)
-        action = self.features_extractor.rows.spec.action
-        parts = allowed.split(action.sizes or (action.size,), -1)
+        action: ActionSpec = features.rows.spec.action
+        parts = torch.split(allowed, list(action.sizes) or [action.size], -1)
         # A part that allows nothing, such as those of padding, allows everything.
         useful = torch.cat([part | ~part.any(-1, keepdim=True) for part in parts], -1)
         logits = self.action_net(latent_pi).masked_fill(~useful, _NEVER)

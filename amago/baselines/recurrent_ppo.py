@@ -46,6 +46,8 @@ _LOGGED = {
     "train/clip_fraction": "policy/clipped",
 }
 """Names of Stable-Baselines3, and amago's for the same."""
+_NEVER = 10**9
+"""Iterations between lines of Stable-Baselines3's own log."""
 
 
 @dataclass
@@ -173,7 +175,10 @@ def _epoch(run: PpoRun, view: View, minutes: float | None) -> bool:
     view.phase("collecting")
     rows_per_epoch = run.steps_per_epoch * run.lanes.num_envs
     run.model.learn(
-        rows_per_epoch, _Laps(clock, view), log_interval=None, reset_num_timesteps=epoch == 1
+        rows_per_epoch,
+        _Laps(clock, view),
+        log_interval=_NEVER,
+        reset_num_timesteps=epoch == 1,
     )
     _update_statistics(run)
     clock.lap("learn_seconds")

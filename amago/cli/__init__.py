@@ -22,6 +22,7 @@ from amago.cli.examples import ExamplesOptions, examples
 from amago.cli.export import ExportOptions, export
 from amago.cli.failures import explain
 from amago.cli.import_data import ImportOptions, import_data
+from amago.cli.memory import MemoryOptions, memory
 from amago.cli.pack import PackOptions, pack
 from amago.cli.play import PlayOptions, play
 from amago.cli.presets import PresetsOptions, presets
@@ -50,6 +51,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "export": (export, ExportOptions),
     "check-env": (check_env, CheckEnvOptions),
     "doctor": (doctor, DoctorOptions),
+    "memory": (memory, MemoryOptions),
     "verify": (verify, VerifyOptions),
     "import": (import_data, ImportOptions),
     "examples": (examples, ExamplesOptions),
