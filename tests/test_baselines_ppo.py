@@ -17,6 +17,9 @@ from test_run_helpers import command, flags, lines, tiny
 import amago
 from amago import api
 from amago.agent.policy import batch_of
+from amago.board.table import board_rows
+from amago.board.tasks import TASKS
+from amago.cli.board_run import main as run_one
 from amago.config import Config, override
 from amago.envs.registry import make_vector
 from amago.evaluation.play import play
@@ -250,11 +253,30 @@ def test_the_same_seed_gives_the_same_run_in_the_worlds_of_ours(
     assert (trained / "metrics.jsonl").read_bytes() == (tmp_path / "b/metrics.jsonl").read_bytes()
 
 
-def test_minutes_end_a_run_with_an_evaluation(tmp_path: Path) -> None:
-    config = tiny(DKD, {"run.epochs": 500, "run.eval_interval": 400})
-    recurrent_ppo.train(tmp_path / "run", config, 0, PpoSettings(), Silent(), minutes=0.001)
-    rows = lines(tmp_path / "run")
-    assert len(rows) < 5 and "eval/return_mean" in rows[-1]
+def test_minutes_end_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = flags(tiny("t-maze", {"run.epochs": 500}), amago.preset("t-maze"))
+    start = ["baseline", "recurrent-ppo", "t-maze", *line, "--run-dir", tmp_path / "run"]
+    code, _, err = command(capsys, *start, "--minutes", "0.001")
+    assert code == 0, err
+    assert len(lines(tmp_path / "run")) == 1
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["epochs"] == 1
+
+
+def test_the_board_trains_a_baseline_to_its_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(TASKS, "t-maze", replace(TASKS["t-maze"], bar=-1.0))
+    changed = tiny("t-maze", {"run.epochs": 6, "run.eval_interval": 2})
+    line = flags(changed, amago.preset("t-maze"))
+    folder = tmp_path / "t-maze__recurrent-ppo" / "seed-0"
+    run_one("t-maze", "0", str(folder), "--method", "recurrent-ppo", *line)
+    (row,) = board_rows(tmp_path)
+    assert row.method == "recurrent-ppo" and row.spent[0] is not None
+    assert row.spent[0].minutes > 0 and len(read_run(folder).metrics) == 2
+    code, _, err = command(
+        capsys, "board", "dark-key-to-door", "--method", "algorithm-distillation"
+    )
+    assert code == 2 and "worlds of its own" in err
 
 
 class Bandit(gym.Env[Any, Any]):

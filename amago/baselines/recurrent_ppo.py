@@ -30,6 +30,7 @@ from amago.training.evaluation import (
     write_result,
 )
 from amago.training.header import write_header
+from amago.training.hooks import Epoch, StopWhen
 from amago.training.logger import Logger
 from amago.training.loop import Clock, flatten
 from amago.training.process import prepare_process
@@ -101,17 +102,17 @@ def train(
     view: View,
     *,
     preset: str = "",
-    minutes: float | None = None,
+    stop_when: StopWhen | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Train and test the baseline in a new run folder; the result, as in result.json.
 
-    Ends after the configuration's epochs, or after the first one at which it had `minutes`.
+    Ends after the configuration's epochs, or once `stop_when` says so of one.
     """
     prepare_process(config.run.threads)
     with _opened(folder, config, seed, settings, preset, overwrite) as run:
         view.begin(folder)
-        while not _epoch(run, view, minutes):
+        while not _epoch(run, view, stop_when):
             pass
         view.phase("final test")
         tested = final_test_settings(config, seed)
@@ -169,7 +170,7 @@ def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) ->
     )
 
 
-def _epoch(run: PpoRun, view: View, minutes: float | None) -> bool:
+def _epoch(run: PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     """Collect, learn, evaluate and log, as in amago's own loop; whether this was the last."""
     clock, epoch = Clock(), run.epoch + 1
     view.phase("collecting")
@@ -187,8 +188,7 @@ def _epoch(run: PpoRun, view: View, minutes: float | None) -> bool:
     run.epoch, run.updates = epoch, run.updates + run.minibatches()
     metrics = {"epoch": epoch, **flatten("rollout", run.lanes.take_records()), **_losses(run)}
     metrics |= {"env_steps": run.env_steps, "updates": run.updates}
-    spent = (run.seconds + clock.total()) / 60
-    last = epoch == run.config.run.epochs or (minutes is not None and spent >= minutes)
+    last = epoch == run.config.run.epochs
     if last or epoch % run.config.run.eval_interval == 0:
         view.phase("evaluating")
         metrics |= _evaluate(run)
@@ -203,7 +203,8 @@ def _epoch(run: PpoRun, view: View, minutes: float | None) -> bool:
     }
     run.logger.write(metrics, timing)
     view.epoch(metrics, timing)
-    return last
+    told = Epoch(run.folder, epoch, run.config.run.epochs, metrics, timing)
+    return last or (stop_when is not None and bool(stop_when(told)))
 
 
 def _update_statistics(run: PpoRun) -> None:

@@ -17,6 +17,7 @@ from amago.cli.parsing import parse
 from amago.cli.train import chosen_config
 from amago.config import Config, override
 from amago.envs.catalogue import full_id
+from amago.training.hooks import Epoch, StopWhen
 
 _DEFAULTS = ("recurrent-ppo", "dark-key-to-door")
 
@@ -65,10 +66,11 @@ def baseline(arguments: Sequence[str]) -> int:
 
     name = f"{run_name(config, preset)}-{method}"
     folder = options.run_dir or new_run_dir(name, options.seed)
-    work = {"recurrent-ppo": _recurrent_ppo, "algorithm-distillation": _distillation}[method]
     try:
         with stoppable():
-            result = work(folder, config, options, preset)
+            result = train_baseline(
+                method, folder, config, options, preset, _after(options.minutes)
+            )
     except (KeyboardInterrupt, Terminated) as stop:
         return stopped(folder, stop)
     print_evaluation(result)
@@ -98,6 +100,31 @@ def baseline_options(method: str, preset: str, arguments: Sequence[str]) -> Base
     return options
 
 
+def train_baseline(
+    method: str,
+    folder: Path,
+    config: Config,
+    options: BaselineOptions,
+    preset: str,
+    stop_when: StopWhen | None = None,
+) -> dict[str, Any]:
+    """Train and test a method; its result."""
+    work = {"recurrent-ppo": _recurrent_ppo, "algorithm-distillation": _distillation}[method]
+    return work(folder, config, options, preset, stop_when)
+
+
+def _after(minutes: float | None) -> StopWhen | None:
+    """Ends a run with the first epoch that had so many minutes."""
+    spent = 0.0
+
+    def enough(epoch: Epoch) -> bool:
+        nonlocal spent
+        spent += epoch.timing["seconds"] / 60
+        return minutes is not None and spent >= minutes
+
+    return enough if minutes is not None else None
+
+
 def _list() -> int:
     from rich import box
     from rich.console import Console
@@ -113,7 +140,11 @@ def _list() -> int:
 
 
 def _recurrent_ppo(
-    folder: Path, config: Config, options: BaselineOptions, preset: str
+    folder: Path,
+    config: Config,
+    options: BaselineOptions,
+    preset: str,
+    stop_when: StopWhen | None,
 ) -> dict[str, Any]:
     from amago.check.before import check_before_training, is_foreign
     from amago.envs.extras import need
@@ -134,7 +165,7 @@ def _recurrent_ppo(
         options.ppo,
         make_view(config.run.epochs),
         preset=preset,
-        minutes=options.minutes,
+        stop_when=stop_when,
         overwrite=options.exist == "overwrite",
     )
     plot_run(read_run(folder), folder / "curves.png", result["references"])
@@ -142,11 +173,14 @@ def _recurrent_ppo(
 
 
 def _distillation(
-    folder: Path, config: Config, options: BaselineOptions, preset: str
+    folder: Path,
+    config: Config,
+    options: BaselineOptions,
+    preset: str,
+    stop_when: StopWhen | None,
 ) -> dict[str, Any]:
     from amago import api
     from amago.baselines.distillation import prepare
-    from amago.training.hooks import Epoch
     from amago.training.view import make_view
 
     made = prepare(
@@ -158,11 +192,4 @@ def _distillation(
         overwrite=options.exist == "overwrite",
     )
     print(f"learning histories: {json.dumps(made)}")
-    spent = 0.0
-
-    def enough(epoch: Epoch) -> bool:
-        nonlocal spent
-        spent += epoch.timing["seconds"] / 60
-        return options.minutes is not None and spent >= options.minutes
-
-    return api.resume(folder, view=make_view(config.run.epochs), stop_when=enough).result
+    return api.resume(folder, view=make_view(config.run.epochs), stop_when=stop_when).result
