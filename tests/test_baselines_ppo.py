@@ -223,6 +223,14 @@ def test_memory_of_a_lane_is_cleared_where_a_rollout_begins() -> None:
     assert torch.equal(policy.select(after, np.array([2]))[1], after[1][:, 2:])
 
 
+@pytest.mark.parametrize("preset", ["bit-recall", "masked-recall", "wind", "pixel-recall"])
+def test_every_kind_of_action_and_observation_is_learned_from(preset: str, tmp_path: Path) -> None:
+    config = tiny(preset, {"run.epochs": 1})
+    recurrent_ppo.train(tmp_path / "run", config, 0, PpoSettings(passes=1), Silent())
+    (row,) = lines(tmp_path / "run")
+    assert np.isfinite(row["loss/actor"]) and np.isfinite(row["policy/entropy"])
+
+
 def test_the_run_folder_is_that_of_our_own_runs(trained: Path, own: tuple[Path, list[int]]) -> None:
     folder = own[0]
     ours, theirs = (json.loads((f / "result.json").read_text()) for f in (folder, trained))

@@ -86,5 +86,6 @@ def action_space(action: ActionSpec) -> spaces.Space[Any]:
     if action.kind == "multi_discrete":
         return spaces.MultiDiscrete(np.array(action.sizes))
     if action.kind == "multi_binary":
-        return spaces.MultiBinary(action.size)
+        # Stable-Baselines3 stores bits as int8, for which torch has no Bernoulli likelihood.
+        return spaces.MultiDiscrete(np.full(action.size, 2))
     return spaces.Box(-1.0, 1.0, (action.size,), np.float32)
