@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from test_run_helpers import FEW, short_world
 
 import amago
+from amago.baselines import recurrent_ppo
 from amago.cli import main
 from amago.config import Config, override
 from amago.presets.sizes import SIZES
@@ -128,8 +129,15 @@ def fast_world(folder: Path) -> Iterator[None]:
                 main(amago_command(job, "start")[3:])
         return Outcome([], list(jobs), [])
 
+    learn = recurrent_ppo.train
+
+    def learn_shrunk(path: Path, config: Config, *args: Any, **kwargs: Any) -> Any:
+        return learn(path, shrunk(config), *args, **kwargs)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(recurrent_ppo, "train", learn_shrunk)
+        patch.setattr("amago.baselines.distillation.create", create_shrunk)
         patch.syspath_prepend(str(folder))
         patch.setattr("amago.api.create", create_shrunk)
         patch.setattr(f"{create.__module__}.create", create_shrunk)

@@ -53,6 +53,20 @@ def test_references_change_the_figure(tmp_path: Path) -> None:
     assert (imread(tmp_path / "without.png") != imread(tmp_path / "with.png")).any()
 
 
+def test_a_sweep_of_two_methods_is_drawn_over_minutes_too(tmp_path: Path) -> None:
+    write_run(tmp_path / "maze" / "seed-0")
+    assert "minutes" not in {axes.get_xlabel() for axes in _sweep_figure(tmp_path).axes}
+    other = write_run(tmp_path / "maze__method=recurrent-ppo" / "seed-0")
+    header = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**header, "baseline": {"method": "x"}}))
+    (axes,) = [axes for axes in _sweep_figure(tmp_path).axes if axes.get_xlabel() == "minutes"]
+    curves = [line for line in axes.lines if "seed" in str(line.get_label())]
+    # Ten evaluations, at every second epoch, of epochs of three seconds.
+    assert [line.get_xdata().tolist() for line in curves] == [
+        pytest.approx([0.1 * n for n in range(1, 11)])
+    ] * 2
+
+
 def test_a_sweep_shows_success_and_the_scores_of_others_as_lines(tmp_path: Path) -> None:
     write_run(tmp_path / "with" / "maze" / "seed-0")
     write_run(tmp_path / "without" / "maze" / "seed-0", success=False)
@@ -237,7 +251,7 @@ def test_a_summary_writes_its_files_and_prints_the_table(tmp_path: Path) -> None
     assert len(curves) == 5 * 10
     assert curves[0] == {
         "group": "dark-key-to-door", "seed": "0", "epoch": "2", "env_steps": "200",
-        "eval/return_mean": "0.2", "eval/success_rate": "0.1",
+        "minutes": "0.1", "eval/return_mean": "0.2", "eval/success_rate": "0.1",
     }  # fmt: skip
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -13,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from rich.console import Console
 from test_goals_helpers import record_script
 from test_report_helpers import write_run
 
@@ -23,6 +26,7 @@ from amago.report.attention import Attention, caption, plot_attention
 from amago.report.claims.claim import find_claims
 from amago.report.claims.picture import plot_claim
 from amago.report.curves import plot_run, plot_sweep
+from amago.report.memory import memory_tables, plot_memory
 from amago.report.relabeling import plot_choices, plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.suites import plot_suite, suite_rows
@@ -59,6 +63,43 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Figure
         return figures[-1], texts
 
     yield read
+
+
+def _memory_report() -> dict[str, Any]:
+    def point(rows: int) -> dict[str, Any]:
+        scores = {"return_mean": 0.1 * rows, "return_error": 0.1, "success_rate": 0.5}
+        return {"rows": rows, **scores, "lost": 1.0, "lost_error": 0.1}
+
+    shares = dict.fromkeys(("this row", "rollout start", "trial starts", "rewards", "other"), 0.2)
+    head = {"half_within": 128, "most_within": 512, "share": shares, "even": shares}
+    arm = {"mean": 12.5, "error": 2.0}
+    arms = ("same, kept", "same, wiped", "changed, kept", "changed, wiped")
+    return {
+        "attention": {"rollouts": 4, "heads": [{"layer": 1, "head": 1, **head}], "mean": head},
+        "recall": {"points": [point(2**n) for n in range(11)], "whole": point(2000),
+                   "left_out": [], "needed": 64},
+        "change": {"what": "new key and door, same room", "time": 250, "worlds": 16,
+                   "arms": dict.fromkeys(arms, arm), "misled": arm},
+    }  # fmt: skip
+
+
+def test_the_picture_of_a_memory_report_is_readable(
+    drawn: Callable[[], tuple[Figure, Drawn]], tmp_path: Path
+) -> None:
+    plot_memory(_memory_report(), tmp_path / "memory.png", "amago/DarkKeyToDoor-v0: transformer")
+    figure, texts = drawn()
+    assert [axes.get_xlabel() for axes in figure.axes] == ["share", "rows that memory keeps", ""]
+    _assert_readable(figure, texts)
+
+
+def test_the_tables_of_a_memory_report_fit_a_narrow_terminal() -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    for part in memory_tables(_memory_report()):
+        console.print(part, highlight=False, markup=False)
+    text = console.export_text()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 80
+    for said in ("up to 64 rows back", "false memories mislead", "1024", "all"):
+        assert said in text
 
 
 def _assert_readable(figure: Figure, texts: Drawn) -> None:

@@ -14,7 +14,7 @@ from amago.report.runs import find_runs
 from amago.report.sweeps import summarise_sweep
 from amago.report.tables import sweep_table
 from amago.sweep.grid import combinations
-from amago.sweep.jobs import plan, short_names
+from amago.sweep.jobs import amago_command, plan, short_names
 
 
 def test_several_grids_multiply() -> None:
@@ -39,6 +39,32 @@ def test_several_grids_multiply() -> None:
 def test_a_wrong_grid_is_refused(grid: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         combinations(grid)
+
+
+def test_a_sweep_trains_baselines_beside_our_own_agent(tmp_path: Path) -> None:
+    arms = combinations(["method=amago,recurrent-ppo"])
+    own, other = (plan(["t-maze"], [3], arm, tmp_path)[0] for arm in arms)
+    assert other.run_dir == tmp_path / "t-maze__method=recurrent-ppo" / "seed-3"
+    assert amago_command(own, "start")[3:5] == ["train", "t-maze"]
+    assert amago_command(other, "start")[3:6] == ["baseline", "recurrent-ppo", "t-maze"]
+    assert "--method" not in amago_command(own, "start") + amago_command(other, "start")
+    assert amago_command(own, "resume")[3] == "resume"
+    assert amago_command(other, "resume")[-2:] == ["--exist", "overwrite"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["method=recurent-ppo"], "did you mean"),
+        (["method=recurrent-ppo", "ppo.clip=3"], "--ppo.clip must be in"),
+        (["ppo.clip=0.1"], "ppo.clip"),
+    ],
+)
+def test_a_sweep_refuses_bad_settings_of_a_baseline(
+    settings: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = command(capsys, "sweep", "t-maze", "--root", tmp_path, "--set", *settings)
+    assert code == 2 and said in err
 
 
 def test_names_show_only_what_differs() -> None:

@@ -71,7 +71,20 @@ def _an_example() -> str:
     return min(path.stem for path in (_SOURCE.parent / "examples").glob("*.py"))
 
 
+def _baseline(run: Path, folder: Path) -> list[list[str | Path]]:
+    changed = flags(tiny("t-maze", {"run.epochs": 1}), amago.preset("t-maze"))
+    return [["baseline", "recurrent-ppo", "t-maze", "--run-dir", folder / "new", *changed]]
+
+
+def _ablated(run: Path, folder: Path) -> list[list[str | Path]]:
+    return [[*_train(run, folder)[0], "--ablate", "no-memory"]]
+
+
 ADVICE: dict[str, Lines] = {
+    "amago baseline --list": lambda r, f: [["baseline", "--list"]],
+    "amago baseline recurrent-ppo t-maze": _baseline,
+    "amago baseline {} PRESET": _baseline,
+    "amago train PRESET --ablate {}": _ablated,
     "amago board": lambda r, f: [["board", "--list"]],
     "amago examples": lambda r, f: [["examples"]],
     "amago examples NAME": lambda r, f: [["examples", _an_example()]],

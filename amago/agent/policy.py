@@ -38,13 +38,17 @@ class AgentPolicy:
         agent.memory.announce(state, timestep.time == 0)
         batch = batch_of(timestep, self.device)
         hidden, state = agent.memory.step(agent.encoder(batch), batch.time, state)
-        policy = agent.actor.at_discount(hidden, self.index, action_mask(batch.obs))
+        return self.choose(hidden, batch, greedy), state
+
+    def choose(self, hidden: torch.Tensor, batch: Batch, greedy: bool | None = None) -> Array:
+        """Actions of all lanes in the states that their memories are in."""
+        policy = self.agent.actor.at_discount(hidden, self.index, action_mask(batch.obs))
         chosen = (
             policy.mode()
             if (self.greedy if greedy is None else greedy)
             else policy.sample(self.generator)
         )
-        return chosen.cpu().numpy(), state
+        return chosen.cpu().numpy()
 
     def select(self, state: Any, lanes: Array) -> Any:
         return self.agent.memory.select(state, lanes)

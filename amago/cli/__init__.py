@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.checks import printable
+from amago.cli.baseline import BaselineOptions, baseline
 from amago.cli.bench import BenchOptions, bench
 from amago.cli.board import BoardOptions, board
 from amago.cli.check_env import CheckEnvOptions, check_env
@@ -22,6 +23,7 @@ from amago.cli.examples import ExamplesOptions, examples
 from amago.cli.export import ExportOptions, export
 from amago.cli.failures import explain
 from amago.cli.import_data import ImportOptions, import_data
+from amago.cli.memory import MemoryOptions, memory
 from amago.cli.pack import PackOptions, pack
 from amago.cli.play import PlayOptions, play
 from amago.cli.presets import PresetsOptions, presets
@@ -50,12 +52,14 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "export": (export, ExportOptions),
     "check-env": (check_env, CheckEnvOptions),
     "doctor": (doctor, DoctorOptions),
+    "memory": (memory, MemoryOptions),
     "verify": (verify, VerifyOptions),
     "import": (import_data, ImportOptions),
     "examples": (examples, ExamplesOptions),
     "presets": (presets, PresetsOptions),
     "relabel": (relabel, RelabelOptions),
     "sweep": (sweep, SweepOptions),
+    "baseline": (baseline, BaselineOptions),
     "tune": (tune, TuneOptions),
     "suite": (suite, SuiteOptions),
     "board": (board, BoardOptions),

@@ -19,15 +19,22 @@ def run_to_the_end(folder: Path, work: Callable[[], Run]) -> int:
     try:
         run = work()
     except (KeyboardInterrupt, Terminated) as stop:
-        # What is kept and how to go on was said where it was saved.
-        if not (folder / "config.json").exists():
-            print("stopped before the run was made; nothing is left of it", file=sys.stderr)
-        return 143 if isinstance(stop, Terminated) else 130
+        return stopped(folder, stop)
     if is_follower():
         return 0
     print_evaluation(run.result)
     _print_next(folder, run.result)
     return 0
+
+
+def stopped(folder: Path, stop: BaseException) -> int:
+    """The exit code of a run that a signal ended."""
+    from amago.training.interrupt import Terminated
+
+    # What is kept and how to go on was said where it was saved.
+    if not (folder / "config.json").exists():
+        print("stopped before the run was made; nothing is left of it", file=sys.stderr)
+    return 143 if isinstance(stop, Terminated) else 130
 
 
 def print_evaluation(result: dict[str, Any]) -> None:

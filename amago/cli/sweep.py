@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from amago.cli.baseline import baseline_options
 from amago.cli.parsing import gathered, parse
 from amago.cli.train import train_options
 from amago.scale.settings import ScaleSettings
-from amago.sweep.jobs import Command, amago_command
+from amago.sweep.jobs import OWN, Command, amago_command, flags, method_of
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,10 @@ class SweepOptions:
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds of every preset."""
     set: tuple[str, ...] = ()
-    """Settings changed in all runs, as key=value."""
+    """Settings changed in all runs, as key=value; method=NAME trains a baseline instead."""
     grid: tuple[str, ...] = ()
-    """Values to compare, as key=value,value; several --grid multiply."""
+    """Values to compare, as key=value,value; several --grid multiply. method=amago,recurrent-ppo
+    compares methods (`amago baseline --list`)."""
     ablate: tuple[str, ...] = ()
     """Ablations of the paper in all runs; `amago presets --ablations` lists them."""
     jobs: int = 2
@@ -47,14 +49,14 @@ def sweep(arguments: Sequence[str]) -> int:
     from amago.report.claims.export import export
     from amago.report.sweeps import summarise_sweep
     from amago.sweep.grid import combinations
-    from amago.sweep.jobs import flags, parse_overrides, with_ablations
+    from amago.sweep.jobs import parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 
     shared = with_ablations(options.set, options.ablate)
     arms = [[*shared, *chosen] for chosen in combinations(options.grid)]
     for name in options.presets:  # a bad setting should fail here, not once per run
         for changes in arms:
-            train_options(name, flags(parse_overrides(changes)))
+            check_settings(name, parse_overrides(changes))
     jobs = [
         job
         for seed in options.seeds or [None]
@@ -70,6 +72,15 @@ def sweep(arguments: Sequence[str]) -> int:
         if options.export is not None:
             export(options.root, options.export)
     return int(outcome.exit_code)
+
+
+def check_settings(preset: str, overrides: Mapping[str, str]) -> None:
+    """Refuse what the run of a method would refuse."""
+    method, settings = method_of(overrides)
+    if method == OWN:
+        train_options(preset, flags(settings))
+    else:
+        baseline_options(method, preset, flags(settings))
 
 
 def _command(address: str) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -104,8 +104,19 @@ def train(arguments: Sequence[str]) -> int:
 def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
     """The preset with its ablations, then its overrides; `--env.kwargs.NAME VALUE` may name any
     argument."""
+    config, rest = chosen_config(name, arguments)
+    options: TrainOptions = parse(TrainOptions, rest, f"amago train {name}", TrainOptions(config))
+    return options
+
+
+def chosen_config(
+    name: str, arguments: Sequence[str], changes: Mapping[str, Any] | None = None
+) -> tuple[Config, list[str]]:
+    """A preset in its size, with changes, ablations and arguments of the environment; and the
+    arguments that are left to parse."""
     size = values_of("--size", arguments)[-1:]
-    config = ablate(preset(name, *size), values_of("--ablate", arguments))
+    config = override(preset(name, *size), changes or {})
+    config = ablate(config, values_of("--ablate", arguments))
     kwargs: dict[str, Any] = {}
     rest = []
     remaining = iter(switched(arguments, "control", "check"))
@@ -116,9 +127,7 @@ def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
             continue
         value = value if equals else next(remaining, "")
         kwargs[key.removeprefix("--")] = literal(value)
-    config = override(config, kwargs)
-    options: TrainOptions = parse(TrainOptions, rest, f"amago train {name}", TrainOptions(config))
-    return options
+    return override(config, kwargs), rest
 
 
 def resume(arguments: Sequence[str]) -> int:

@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 
-def need(module: str, extra: str) -> Any:
+def need(module: str, extra: str, what: str = "this environment") -> Any:
     """The module, or an error with the command that installs it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"this environment needs {error.name!r}, which is not installed: "
+            f"{what} needs {error.name!r}, which is not installed: "
             f"pip install 'amago[{extra}]', or in a checkout of amago "
             f"pip install -c constraints.txt -e '.[{extra}]'"
         ) from error

@@ -54,3 +54,17 @@ def events(rollout: Trajectory) -> dict[str, list[int]]:
         found["rewards"] = np.flatnonzero(rewarded)
     kept = {name: rows[rows > 0].tolist() for name, rows in found.items()}
     return {name: rows for name, rows in kept.items() if rows}
+
+
+def events_by_row(rollout: Trajectory) -> list[str]:
+    """What each row of a rollout is: its start, a goal, a reward, the start of a trial, or other.
+
+    A row that is several of these is the first of them, in this order.
+    """
+    kinds = ["other"] * (rollout.num_steps + 1)
+    found = events(rollout)
+    for name in ("trial starts", "rewards", "goals"):
+        for row in found.get(name, ()):
+            kinds[row] = name
+    kinds[0] = "rollout start"
+    return kinds

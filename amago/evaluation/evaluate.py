@@ -12,7 +12,7 @@ from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, check_fits, make_lanes, make_policy, play
 from amago.evaluation.references import oracle_records
 from amago.rollout.stats import summarise
-from amago.types import Policy, VectorEnv
+from amago.types import EnvSpec, Policy, VectorEnv
 
 _SCORES = (
     "return_mean", "return_std", "success_rate", "length_mean", "trials_mean",
@@ -30,10 +30,23 @@ def evaluate_agent(
     make_env: MakeEnv | None = None,
 ) -> dict[str, Any]:
     """Scores of an agent; see `evaluate`."""
+    policy = make_policy(agent, settings)
+    return evaluate_policy(policy, agent.spec, env, settings, controls=controls, make_env=make_env)
+
+
+def evaluate_policy(
+    policy: Policy,
+    trained: EnvSpec,
+    env: EnvSettings,
+    settings: PlaySettings,
+    *,
+    controls: Mapping[str, Policy] | None = None,
+    make_env: MakeEnv | None = None,
+) -> dict[str, Any]:
+    """Scores of a policy that was trained with some spaces, in lanes that are made for it."""
     with contextlib.closing(make_lanes(env, settings, make_env)) as lanes:
-        check_fits(agent.spec, lanes.spec)
+        check_fits(trained, lanes.spec)
         known = settings.env(env) if make_env is None else None
-        policy = make_policy(agent, settings)
         return evaluate(policy, lanes, settings.episodes, env=known, controls=controls)
 
 

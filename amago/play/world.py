@@ -6,19 +6,17 @@ import contextlib
 import copy
 from dataclasses import replace
 from time import monotonic
-from typing import Any
 
 import numpy as np
 
+from amago.envs.changes import Change, change_of, subject_of, why_not
 from amago.envs.domains.dark_key_to_door import DarkKeyToDoor
 from amago.envs.eyes import first_lane_task, open_eyes
-from amago.envs.in_process import InProcessVector
 from amago.envs.native import NativeVector
 from amago.envs.registry import first_task, make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks.base import Eyes, Task
 from amago.envs.tasks.goal_task import GoalTask
-from amago.play.changes import Change, change_of, why_not
 from amago.play.moves import Move, moves_of
 from amago.rollout.random_policy import RandomPolicy
 from amago.types import Array, EnvSpec, Timestep
@@ -77,7 +75,7 @@ class World:
     @property
     def change(self) -> Change | None:
         """How this world can be changed; None where nobody has said how."""
-        return None if self._subject is None else change_of(self.settings.id)
+        return None if subject_of(self.env) is None else change_of(self.settings.id)
 
     @property
     def why_not(self) -> str:
@@ -88,15 +86,8 @@ class World:
         change = self.change
         if change is None:
             raise ValueError(f"{self.spec.name} cannot be changed under the agent: {self.why_not}")
-        change.apply(self._subject, np.random.default_rng(seed))
+        change.apply(subject_of(self.env), np.random.default_rng(seed))
         self._open_eyes()  # what was found may be elsewhere now
-
-    @property
-    def _subject(self) -> Any:
-        """What a change changes: the native task, or the environment of lane 0."""
-        if isinstance(self.env, InProcessVector):
-            return self._task() or self.env.first_env.unwrapped
-        return self._task()
 
     def asked(self, row: Timestep) -> list[tuple[str, bool]]:
         """The goals of the instruction, and whether each is complete."""

@@ -158,6 +158,8 @@ def _env_id(run: RunRecord) -> str:
 def _sweep_panels(groups: Groups) -> list[SweepPanel]:
     members = [run for runs in groups.values() for run in runs]
     drawn: list[SweepPanel] = [_draw_returns]
+    if len({run.method for run in members}) > 1:
+        drawn.append(_draw_over_minutes)
     if any(panels.keys(run, _SUCCESS) for run in members):
         drawn.append(_draw_successes)
     references = tenths_of_others(members)
@@ -170,6 +172,13 @@ def _draw_returns(axes: Axes, preset: str, groups: Groups, styles: Styles) -> No
     _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean"), styles)
     panels.draw_levels(axes, _scores(groups, "return_mean"))
     panels.label_steps(axes, f"{preset}: evaluation", "return per rollout")
+
+
+def _draw_over_minutes(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+    """Methods differ in what a step of the environment costs them."""
+    _draw_groups(axes, groups, lambda run: panels.minutes_series(run, "eval/return_mean"), styles)
+    panels.draw_levels(axes, _scores(groups, "return_mean"))
+    panels.label_minutes(axes, f"{preset}: evaluation over time", "return per rollout")
 
 
 def _draw_successes(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:

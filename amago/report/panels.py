@@ -133,6 +133,15 @@ def series(run: RunRecord, key: str) -> tuple[Floats, Floats]:
     return steps, np.array([row[key] for row in rows], np.float64)
 
 
+def minutes_series(run: RunRecord, key: str) -> tuple[Floats, Floats]:
+    """Minutes and values of one metric, where it was logged and timed."""
+    known = [
+        (run.minutes(row["epoch"]), row[key]) for row in run.metrics if row.get(key) is not None
+    ]
+    timed = np.array([pair for pair in known if pair[0] is not None], np.float64).reshape(-1, 2)
+    return timed[:, 0], timed[:, 1]
+
+
 def keys(run: RunRecord, prefix: str) -> list[str]:
     """The metrics whose path begins with a prefix, in the order in which they were logged."""
     items = (item for row in run.metrics for item in row.items())
@@ -171,6 +180,12 @@ def label_steps(axes: Axes, title: str, unit: str) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if isinstance(axes.yaxis.get_major_formatter(), ScalarFormatter):
         axes.ticklabel_format(axis="y", useOffset=False)
+
+
+def label_minutes(axes: Axes, title: str, unit: str) -> None:
+    """Title and axes of a curve over wall time."""
+    label_steps(axes, title, unit)
+    axes.set(xlabel="minutes")
 
 
 def label_shares(axes: Axes) -> None:

@@ -26,11 +26,18 @@ class RunRecord:
     metrics: list[Row]
     timing: list[Row]
     result: Row | None
+    method: str = "amago"
+    """amago's own agent, or a baseline."""
 
     @property
     def evaluations(self) -> list[Row]:
         """The epochs that were evaluated, in order."""
         return [row for row in self.metrics if row.get("eval/return_mean") is not None]
+
+    def minutes(self, epoch: int) -> float | None:
+        """Wall time when an epoch was complete; None where it was not timed."""
+        spent = [float(row["seconds"]) for row in self.timing if row["epoch"] <= epoch]
+        return sum(spent) / 60 if len(spent) == epoch else None
 
     @property
     def seconds(self) -> float | None:
@@ -68,6 +75,7 @@ def read_run(path: str | Path) -> RunRecord:
         metrics=_read_jsonl(folder / "metrics.jsonl") or _read_evaluations(folder / EVALUATIONS),
         timing=_read_jsonl(folder / "timing.jsonl"),
         result=_read_object(result) if result.is_file() else None,
+        method=str((header.get("baseline") or {}).get("method", "amago")),
     )
 
 

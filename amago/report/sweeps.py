@@ -16,7 +16,7 @@ from amago.report.curves import plot_sweep
 from amago.report.runs import Row, find_runs
 from amago.report.tables import sweep_rows, sweep_table
 
-_CURVE_COLUMNS = ("epoch", "env_steps", "eval/return_mean", "eval/success_rate")
+_CURVE_COLUMNS = ("epoch", "env_steps", "minutes", "eval/return_mean", "eval/success_rate")
 _MOST_EVALUATIONS = 200
 
 
@@ -28,7 +28,7 @@ def summarise_sweep(root: str | Path, console: Console | None = None) -> list[Ro
     (folder / "summary.json").write_text(json.dumps({"groups": rows}, indent=2) + "\n")
     write_csv(folder / "summary.csv", tuple(rows[0]), rows)
     curves = (
-        {"group": group, "seed": run.seed, **row}
+        {"group": group, "seed": run.seed, "minutes": run.minutes(row["epoch"]), **row}
         for group, runs in groups.items()
         for run in runs
         for row in thin(run.evaluations)

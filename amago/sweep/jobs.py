@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,8 @@ from amago.presets.arms import arm_names
 
 _MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
+OWN = "amago"
+"""What --set method=NAME calls amago's own agent, beside `amago baseline --list`."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +100,26 @@ def prepare(job: Job) -> None:
 def amago_command(job: Job, step: Step) -> list[str]:
     """The command line of a run."""
     amago = [sys.executable, "-m", "amago"]
-    if step == "resume":
+    method, overrides = method_of(job.overrides)
+    if step == "resume" and method == OWN:
         named = any(":" in job.overrides.get(key, "") for key in ("env.id", "env.ids"))
         project = job.overrides.get("run.wandb_project")  # named again: a folder's own is ignored
         set_again = ["--set", f"run.wandb_project={project}"] if project else []
         return [*amago, "resume", str(job.run_dir), *(["--trust"] if named else []), *set_again]
-    command = [*amago, "train", job.preset, "--seed", str(job.seed)]
+    verb = ["train"] if method == OWN else ["baseline", method]
+    command = [*amago, *verb, job.preset, "--seed", str(job.seed)]
     command += ["--run-dir", str(job.run_dir), "--threads", "1"]
-    return [*command, *flags(job.overrides)]
+    again = ["--exist", "overwrite"] if step == "resume" else []  # a baseline begins again
+    return [*command, *again, *flags(overrides)]
 
 
-def flags(overrides: dict[str, str]) -> list[str]:
+def method_of(overrides: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Which method a run trains, amago's own or a baseline, and its settings."""
+    settings = dict(overrides)
+    return settings.pop("method", OWN), settings
+
+
+def flags(overrides: Mapping[str, str]) -> list[str]:
     """Overrides as arguments of `amago train`: tuples item by item, truths with capitals."""
     arguments: list[str] = []
     for key, value in overrides.items():

@@ -27,13 +27,11 @@ from amago.training.files import read_json
 from amago.training.logger import Logger
 from amago.training.process import prepare_process
 from amago.training.restored import keeps_later, restore_counters
-from amago.training.run import Custom, TrainingRun, make_exploration
+from amago.training.run import Custom, TrainingRun, epoch_steps, make_exploration
 from amago.training.source import find_source
 from amago.types import EnvSpec, VectorEnv
 
 _LOG = logging.getLogger("amago")
-_DEFAULT_STEPS = 1000
-"""Steps per lane and epoch for environments without a horizon."""
 
 
 def assemble(
@@ -82,7 +80,7 @@ def _build(
     agent = Agent(env.spec, config, custom.parts).to(resolve_device(config, env.spec))
     planned_updates = config.run.epochs * config.run.updates_per_epoch
     learner = Learner(agent, config.agent, config.optim, planned_updates)
-    steps_per_epoch = config.rollout.steps_per_epoch or env.spec.horizon or _DEFAULT_STEPS
+    steps_per_epoch = epoch_steps(config, env.spec)
     exploration = make_exploration(config, env, seed, steps_per_epoch)
     if latest is not None:
         checkpoint.load_learner(latest, learner)

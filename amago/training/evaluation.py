@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amago.config import Config
-from amago.evaluation.evaluate import evaluate_agent
+from amago.envs.registry import MakeEnv
+from amago.evaluation.evaluate import evaluate_policy
 from amago.evaluation.play import PlaySettings, make_policy, play
 from amago.evaluation.pooled import pool
 from amago.rollout.random_policy import RandomPolicy
@@ -14,6 +17,7 @@ from amago.rollout.stats import RolloutRecord
 from amago.seeding import derive
 from amago.training.files import read_json, read_rows, write_json
 from amago.training.header import read_header
+from amago.types import Curriculum, EnvSpec, Policy, VectorEnv
 
 if TYPE_CHECKING:
     from amago.training.run import TrainingRun
@@ -47,22 +51,33 @@ def evaluate_run(run: TrainingRun) -> list[RolloutRecord]:
     Worlds and noise are functions of seed and epoch: a resumed run plays what it would have.
     """
     settings = evaluation_settings(run.config, run.seed, run.epoch)
-    run.eval_env.curriculum = run.env.curriculum  # evaluating does not move it
-    return play(
-        make_policy(run.agent, settings),
-        run.eval_env,
-        settings.episodes,
-        first_rollout=run.epoch * settings.rollouts_per_lane,
-    )
+    policy = make_policy(run.agent, settings)
+    return play_after(run.epoch, policy, run.eval_env, settings, run.env.curriculum)
 
 
 def random_play(run: TrainingRun) -> list[RolloutRecord]:
     """Random play in the worlds of this epoch's evaluation."""
     settings = evaluation_settings(run.config, run.seed, run.epoch)
-    policy = RandomPolicy(run.env.spec, derive(run.seed, "random play in evaluations"))
-    run.eval_env.curriculum = run.env.curriculum
-    first = run.epoch * settings.rollouts_per_lane
-    return play(policy, run.eval_env, settings.episodes, first_rollout=first)
+    policy = random_player(run.env.spec, run.seed)
+    return play_after(run.epoch, policy, run.eval_env, settings, run.env.curriculum)
+
+
+def play_after(
+    epoch: int,
+    policy: Policy,
+    eval_env: VectorEnv,
+    settings: PlaySettings,
+    curriculum: Curriculum,
+) -> list[RolloutRecord]:
+    """Play any policy in the worlds of the evaluation after an epoch."""
+    eval_env.curriculum = curriculum  # evaluating does not move it
+    first = epoch * settings.rollouts_per_lane
+    return play(policy, eval_env, settings.episodes, first_rollout=first)
+
+
+def random_player(spec: EnvSpec, seed: int) -> RandomPolicy:
+    """Random play beside the evaluations of a run."""
+    return RandomPolicy(spec, derive(seed, "random play in evaluations"))
 
 
 def final_test(run: TrainingRun) -> dict[str, Any]:
@@ -72,24 +87,41 @@ def final_test(run: TrainingRun) -> dict[str, Any]:
         known: dict[str, Any] = read_json(path)
         return known
     settings = final_test_settings(run.config, run.seed)
-    scores = evaluate_agent(
-        run.agent,
-        run.config.env,
-        replace(settings, curriculum=run.env.curriculum),
-        controls={"random": RandomPolicy(run.env.spec, derive(run.seed, "random play"))},
-        make_env=run.custom.make_env,
-    )
-    result = {
-        "preset": read_header(run.folder)["preset"],
-        "seed": run.seed,
+    counters = {
         "epochs": run.epoch,
         "env_steps": run.env_steps,
         "updates": run.learner.updates,
         "seconds": run.seconds,
+    }
+    policy = make_policy(run.agent, settings)
+    tested = replace(settings, curriculum=run.env.curriculum)
+    return write_result(
+        run.folder, policy, run.env.spec, run.config, tested, counters, run.custom.make_env
+    )
+
+
+def write_result(
+    folder: Path,
+    policy: Policy,
+    spec: EnvSpec,
+    config: Config,
+    settings: PlaySettings,
+    counters: Mapping[str, Any],
+    make_env: MakeEnv | None = None,
+) -> dict[str, Any]:
+    """Test any policy that a run folder is about, write result.json and return it."""
+    header = read_header(folder)
+    random = RandomPolicy(spec, derive(header["seed"], "random play"))
+    scores = evaluate_policy(
+        policy, spec, config.env, settings, controls={"random": random}, make_env=make_env
+    )
+    result = {
+        "preset": header["preset"],
+        "seed": header["seed"],
+        **counters,
         "greedy": settings.greedy,
         **scores,
     }
-    rows = read_rows(run.folder / "metrics.jsonl")
-    result["pooled"] = pool(rows, result)
-    write_json(path, result)
+    result["pooled"] = pool(read_rows(folder / "metrics.jsonl"), result)
+    write_json(folder / "result.json", result)
     return result

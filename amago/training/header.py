@@ -15,9 +15,15 @@ from amago.training.trust import check_files
 
 
 def write_header(
-    folder: Path, config: Config, seed: int, preset: str, custom: Mapping[str, str]
+    folder: Path,
+    config: Config,
+    seed: int,
+    preset: str,
+    custom: Mapping[str, str],
+    baseline: Mapping[str, Any] | None = None,
 ) -> None:
-    """`custom` names the user's own classes, which a run folder does not hold."""
+    """`custom` names the user's own classes, which a run folder does not hold; `baseline` is the
+    method of a run that is not amago's own, with its settings."""
     header = {
         "version": importlib.metadata.version("amago"),
         "preset": preset,
@@ -26,6 +32,7 @@ def write_header(
         "custom": dict(custom),
         "git_commit": git_commit(),
         "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        **({} if baseline is None else {"baseline": dict(baseline)}),
     }
     write_json(folder / "config.json", header)
 
@@ -58,6 +65,16 @@ def read_header(folder: Path) -> dict[str, Any]:
 def read_config(folder: Path) -> Config:
     """The settings of a run folder."""
     return from_dict(read_header(folder)["config"])
+
+
+def check_kept(folder: Path | str, header: dict[str, Any]) -> None:
+    """A baseline of another library keeps its numbers; it can neither act nor go on."""
+    baseline = header.get("baseline")
+    if isinstance(baseline, dict) and not baseline.get("keeps_weights"):
+        raise ValueError(
+            f"{folder} is a run of the baseline {baseline.get('method')}, which keeps its numbers "
+            "and no weights; repeat it with --exist overwrite"
+        )
 
 
 def check_custom(folder: Path | str, header: dict[str, Any], given: Mapping[str, str]) -> None:

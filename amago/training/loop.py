@@ -47,9 +47,9 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
         last = epoch == settings.epochs
         if last or epoch % settings.eval_interval == 0:
             view.phase("evaluating")
-            metrics |= _flatten("eval", evaluate_run(run))
+            metrics |= flatten("eval", evaluate_run(run))
             if not warnings.knows_random_play:
-                metrics |= _flatten("random", random_play(run))
+                metrics |= flatten("random", random_play(run))
         clock.lap("eval_seconds")
         run.seconds += clock.total()
         timing = {"epoch": epoch, "seconds": clock.total(), **clock.laps, **_rates(run, clock)}
@@ -76,7 +76,7 @@ def collect_epoch(run: TrainingRun) -> dict[str, Any]:
     restarts = run.env.restarts - restarts
     run.env_steps += steps
     return {
-        **_flatten("rollout", records),
+        **flatten("rollout", records),
         "rollout/steps": steps,
         "exploration/epsilon": float(run.exploration.epsilon(np.zeros(1), 0)[0]),
         "replay/trajectories": len(run.store),
@@ -137,7 +137,7 @@ class Clock:
         return self._last - self._start
 
 
-def _flatten(prefix: str, records: list[RolloutRecord]) -> dict[str, Any]:
+def flatten(prefix: str, records: list[RolloutRecord]) -> dict[str, Any]:
     """Statistics as metric paths; several tasks get theirs beside the total."""
     if not records:
         return {}

@@ -24,7 +24,10 @@ from amago.training import checkpoint, kept
 from amago.training.collection import Collection, LocalCollection
 from amago.training.feed import Feed, LocalFeed
 from amago.training.logger import Logger
-from amago.types import VectorEnv
+from amago.types import EnvSpec, VectorEnv
+
+_DEFAULT_STEPS = 1000
+"""Steps per lane and epoch for environments without a horizon."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,11 @@ class TrainingRun:
             played = (self.eval_env, self.env, self.feed, self.collection)
             for part in (self.logger, self.store, *played):
                 closing.callback(part.close)
+
+
+def epoch_steps(config: Config, spec: EnvSpec) -> int:
+    """Steps that every lane makes in an epoch, at least."""
+    return config.rollout.steps_per_epoch or spec.horizon or _DEFAULT_STEPS
 
 
 def make_exploration(

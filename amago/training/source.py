@@ -12,7 +12,7 @@ import torch
 from amago.agent.agent import Agent, Parts
 from amago.config import Config, from_dict
 from amago.training import checkpoint, kept, packed
-from amago.training.header import read_header
+from amago.training.header import check_kept, read_header
 from amago.types import EnvSpec
 
 _LOG = logging.getLogger("amago")
@@ -77,6 +77,7 @@ def find_source(name: str | Path, which: str = "latest") -> Source:
     if (path / checkpoint.MODEL).exists():
         return Source(text, read_header(path.resolve().parent.parent), path)
     header = read_header(path)
+    check_kept(name, header)
     found = _find_checkpoint(path / "checkpoints", which)
     if found is None:
         known = ", ".join(kept.names(path / "checkpoints"))

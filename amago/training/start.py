@@ -14,7 +14,13 @@ from amago.training import checkpoint, kept
 from amago.training.assemble import assemble
 from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.files import empty_folder
-from amago.training.header import check_custom, read_header, rewrite_header, write_header
+from amago.training.header import (
+    check_custom,
+    check_kept,
+    read_header,
+    rewrite_header,
+    write_header,
+)
 from amago.training.run import Custom, TrainingRun
 from amago.training.trust import check_address, check_env, trust_flag, without_services
 
@@ -31,9 +37,23 @@ def create(
     preset: str = "",
     custom: Custom | None = None,
     overwrite: bool = False,
+    baseline: Mapping[str, Any] | None = None,
 ) -> TrainingRun:
     """A new run in an empty folder; `overwrite` empties that of another run first."""
     custom = custom or Custom()
+    with contextlib.ExitStack() as opened:
+        lock = claim(folder, seed, opened, overwrite=overwrite)
+        write_header(folder, config, seed, preset, custom.names(), baseline)
+        run = assemble(folder, config, seed, custom, None)
+        run.lock = lock
+        opened.pop_all()
+        return run
+
+
+def claim(
+    folder: Path, seed: int, opened: contextlib.ExitStack, *, overwrite: bool = False
+) -> WriterLock:
+    """The lock of an empty folder for a new run; `opened` gives both back if the run fails."""
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
     made_here = not folder.exists()
@@ -42,16 +62,11 @@ def create(
     elif not made_here:
         _check_empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as opened:
-        lock = _lock(folder, opened)
-        _check_empty(folder)
-        # Nothing is trained yet; a corrected command may use the same folder.
-        opened.callback(empty_folder, folder, remove=made_here)
-        write_header(folder, config, seed, preset, custom.names())
-        run = assemble(folder, config, seed, custom, None)
-        run.lock = lock
-        opened.pop_all()
-        return run
+    lock = _lock(folder, opened)
+    _check_empty(folder)
+    # Nothing is trained yet; a corrected command may use the same folder.
+    opened.callback(empty_folder, folder, remove=made_here)
+    return lock
 
 
 def restore(
@@ -71,7 +86,7 @@ def restore(
     environments, services.
     """
     custom = custom or Custom()
-    read_header(folder)  # so that no lock is left in a folder that is not a run
+    check_kept(folder, read_header(folder))  # so that no lock is left where nothing can go on
     with contextlib.ExitStack() as opened:
         lock = _lock(folder, opened)
         header = read_header(folder)

@@ -42,14 +42,16 @@ def diagnose(
 
 def _diagnose(memory: TransformerMemory, x: Tensor, time: Tensor) -> list[LayerDiagnosis]:
     x, rotation = memory.embed_rows(x, time, F.pad(x, (0, 0, 1, 0))[:-1])
-    future = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu(1)
+    everywhere = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device)
+    # As while acting: rows that have left the context are not seen any more.
+    unseen = everywhere.triu(1) | everywhere.tril(-memory.context_length)
     layers = []
     for block in memory.blocks:
         seen: list[Tensor] = []
 
         def mix(query: Tensor, key: Tensor, value: Tensor, seen: list[Tensor] = seen) -> Tensor:
             scores = torch.einsum("qhd,khd->hqk", query, key) / query.shape[-1] ** 0.5
-            weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+            weights = scores.masked_fill(unseen, -torch.inf).softmax(-1)
             seen.append(weights)
             return torch.einsum("hqk,khd->qhd", weights, value)
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from amago.envs.catalogue import full_id
 from amago.envs.domains.maze_runner import maze
+from amago.envs.eyes import first_lane_task
+from amago.envs.in_process import InProcessVector
+from amago.types import VectorEnv
 
 _MAZES_TRIED = 500
 
@@ -81,6 +84,15 @@ _WHY_NOT = {
     "amago/Crafter-v0": "its map is one piece, with everything that grows and lives in it",
     "amago/MetaWorldML1-v0": "its goal is part of the simulator's state, which only a reset draws",
 }
+
+
+def subject_of(lanes: VectorEnv) -> Any:
+    """What a change changes: the native task behind lane 0, or its environment; None where lanes
+    are out of reach."""
+    task = first_lane_task(lanes)
+    if task is None and isinstance(lanes, InProcessVector):
+        return lanes.first_env.unwrapped
+    return task
 
 
 def change_of(env_id: str) -> Change | None:
