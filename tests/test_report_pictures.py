@@ -20,12 +20,12 @@ from amago.goals import GoalSpec
 from amago.replay.describe import GoalChoice
 from amago.replay.relabel import Choice, relabeled
 from amago.report.attention import Attention, caption, plot_attention
-from amago.report.claims.claim import find_claims
-from amago.report.claims.picture import plot_claim
 from amago.report.curves import plot_run, plot_sweep
 from amago.report.relabeling import plot_choices, plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.suites import plot_suite, suite_rows
+from amago.reproduce.claims.claim import find_claims
+from amago.reproduce.claims.picture import plot_claim
 
 matplotlib.use("Agg")
 RESULTS = Path(__file__).parents[1] / "results"
@@ -41,7 +41,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Figure
     """The last figure that was saved, and the texts that are really drawn on it."""
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
-    monkeypatch.setattr("amago.report.claims.picture._save_small", lambda f, _: figures.append(f))
+    monkeypatch.setattr(
+        "amago.reproduce.claims.picture._save_small", lambda f, _: figures.append(f)
+    )
 
     def read() -> tuple[Figure, Drawn]:
         canvas, texts = FigureCanvasAgg(figures[-1]), []

@@ -17,7 +17,7 @@ import pytest
 from nbclient import NotebookClient
 from test_run_helpers import command
 
-from amago.report.claims import pages
+from amago.reproduce.claims import pages
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES: Any = importlib.import_module("amago.cli.examples")  # the package has its function

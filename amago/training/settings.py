@@ -11,6 +11,9 @@ from amago.checks import at_least
 class RunSettings:
     epochs: int = 100
     """Number of epochs. Each one collects rollouts and then updates the agent."""
+    max_minutes: float | None = None
+    """End after the epoch in which training has taken so long, whatever `epochs` says; schedules
+    still follow `epochs`. Unset: no limit."""
     updates_per_epoch: int = 50
     """Gradient updates per epoch."""
     eval_interval: int = 10
@@ -45,4 +48,4 @@ class RunSettings:
             1, self, "run", "epochs", "updates_per_epoch", "eval_interval", "eval_episodes",
             "final_eval_episodes", "save_interval", "keep_interval",
         )  # fmt: skip
-        at_least(0, self, "run", "threads")
+        at_least(0, self, "run", "threads", "max_minutes")

@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from amago.report.claims.claim import Arm, Claim, Metric, repeatable
-from amago.report.claims.scores import arm_scores, mean, reference_score
+from amago.report.metrics import Metric
 from amago.report.runs import RunRecord
 from amago.report.tables import number, share
+from amago.reproduce.claims.claim import Arm, Claim, repeatable
+from amago.reproduce.claims.scores import arm_scores, mean, reference_score
 
 _WIDTH = 100
 _MARK = "†"

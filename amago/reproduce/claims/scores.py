@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from amago.report.claims.claim import Arm, Metric
+from amago.report.metrics import Metric
 from amago.report.runs import RunRecord
 from amago.report.statistics import final_window_mean, maximum
+from amago.reproduce.claims.claim import Arm
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 results/<claim>/claim.toml                     what is claimed, how it was run, its limits
 results/<claim>/data/<arm>/seed-<n>/           config.json, evals.csv, result.json of one run
-results/<claim>/README.md, picture.png         generated: python -m amago.report.claims results
+results/<claim>/README.md, picture.png         generated: python -m amago.reproduce.claims results
 """
 
 from __future__ import annotations
@@ -15,25 +15,10 @@ from typing import Any
 
 from amago.config import MACHINE_SETTINGS, differences, from_dict, literal, override
 from amago.envs.catalogue import preset
+from amago.report.metrics import METRICS, Metric
 from amago.report.runs import RunRecord, read_run
 
 CLAIM_FILE = "claim.toml"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A score: its name, and where evaluations, results and references keep it."""
-
-    name: str
-    evaluation: str
-    result: str
-    percent: bool
-
-
-METRICS = {
-    "return": Metric("return", "eval/return_mean", "return_mean", percent=False),
-    "success": Metric("success", "eval/success_rate", "success_rate", percent=True),
-}
 
 
 @dataclass(frozen=True)

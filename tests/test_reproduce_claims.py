@@ -13,11 +13,11 @@ from test_report_helpers import write_run
 
 import amago
 from amago.config import Config, from_dict, override, to_dict
-from amago.report.claims.claim import find_claims, read_claim, repeatable
-from amago.report.claims.export import export
-from amago.report.claims.pages import pages, replaced, write_all
-from amago.report.claims.tables import claim_page, claim_table, index_table
 from amago.report.runs import read_run
+from amago.reproduce.claims.claim import find_claims, read_claim, repeatable
+from amago.reproduce.claims.export import export
+from amago.reproduce.claims.pages import pages, replaced, write_all
+from amago.reproduce.claims.tables import claim_page, claim_table, index_table
 
 RESULTS = Path(__file__).parents[1] / "results"
 LARGEST_PICTURE = 100_000

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from amago.config import from_dict
 from amago.envs.catalogue import changed_settings, find_preset
-from amago.report.claims.claim import CLAIM_FILE, read_claim
-from amago.report.claims.pages import write_claim
 from amago.report.runs import EVALUATIONS, RunRecord, find_runs, label
 from amago.report.sweeps import thin, write_csv
+from amago.reproduce.claims.claim import CLAIM_FILE, read_claim
+from amago.reproduce.claims.pages import write_claim
 
 _EVALUATION_COLUMNS = (
     "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",

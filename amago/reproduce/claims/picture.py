@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amago.report import panels
-from amago.report.claims.claim import Arm, Claim
-from amago.report.claims.scores import reference_score
 from amago.report.curves import (
     Curve,
     Styles,
@@ -20,6 +18,8 @@ from amago.report.curves import (
     tenths_of_others,
 )
 from amago.report.runs import RunRecord
+from amago.reproduce.claims.claim import Arm, Claim
+from amago.reproduce.claims.scores import reference_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,11 +1,11 @@
-"""Writes the generated files of a results folder: python -m amago.report.claims results."""
+"""Writes the generated files of a results folder: python -m amago.reproduce.claims results."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from amago.report.claims.pages import write_all
+from amago.reproduce.claims.pages import write_all
 
 
 def main(arguments: list[str]) -> None:
