@@ -24,12 +24,12 @@ from amago.report.curves import plot_run, plot_sweep
 from amago.report.relabeling import plot_choices, plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.suites import plot_suite, suite_rows
+from amago.reproduce import views
 from amago.reproduce.claims.claim import find_claims
-from amago.reproduce.claims.picture import plot_claim
 
 matplotlib.use("Agg")
 RESULTS = Path(__file__).parents[1] / "results"
-CLAIMS = [claim for claim in find_claims(RESULTS) if claim.arms]
+CLAIMS = [claim for claim in find_claims(RESULTS) if claim.drawn]
 SLACK = 1.0
 """Pixels that anti-aliasing may take."""
 
@@ -41,9 +41,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Figure
     """The last figure that was saved, and the texts that are really drawn on it."""
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
-    monkeypatch.setattr(
-        "amago.reproduce.claims.picture._save_small", lambda f, _: figures.append(f)
-    )
+    monkeypatch.setattr("amago.reproduce.views.figure.save_small", lambda f, _: figures.append(f))
 
     def read() -> tuple[Figure, Drawn]:
         canvas, texts = FigureCanvasAgg(figures[-1]), []
@@ -78,7 +76,7 @@ def _assert_readable(figure: Figure, texts: Drawn) -> None:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_the_picture_of_a_claim_is_readable_and_has_one_legend(claim, drawn) -> None:  # type: ignore[no-untyped-def]
-    plot_claim(claim, "unused.png")
+    views.draw(claim, Path("unused.png"))
     figure, texts = drawn()
     _assert_readable(figure, texts)
     assert len(figure.legends) == 1 and all(axes.get_legend() is None for axes in figure.axes)

@@ -45,7 +45,7 @@ def test_a_run_that_is_out_of_minutes_ends_complete(tmp_path: Path) -> None:
     api.train(tiny("t-maze", {"run.epochs": 50, "run.max_minutes": 0.0}), 0, tmp_path / "run")
     assert len(lines(tmp_path / "run")) == 1 and (tmp_path / "run" / "result.json").is_file()
     assert read_config(tmp_path / "run").run.epochs == 50
-    with pytest.raises(ValueError, match="--run.max-minutes must be at least 0"):
+    with pytest.raises(ValueError, match=r"--run\.max-minutes must be at least 0"):
         tiny("t-maze", {"run.max_minutes": -1.0})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from amago.report.runs import EVALUATIONS, RunRecord, find_runs, label
 from amago.report.sweeps import thin, write_csv
 from amago.reproduce.claims.claim import CLAIM_FILE, read_claim
 from amago.reproduce.claims.pages import write_claim
+from amago.reproduce.pace import PACE, recorded_pace
 
 _EVALUATION_COLUMNS = (
     "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",
@@ -39,18 +41,24 @@ def export(root: str | Path, claim: str | Path, command: str | None = None) -> P
     target.mkdir(parents=True, exist_ok=True)
     for group, runs in groups.items():
         for run in runs:
-            _copy_run(run, target / "data" / group / run.path.name)
+            copy_run(run, target / "data" / group / run.path.name)
     _write_claim_file(target, groups, text)
     write_claim(read_claim(target))
     return target
 
 
-def _copy_run(run: RunRecord, target: Path) -> None:
+def copy_run(run: RunRecord, target: Path, needs: tuple[str, ...] = ()) -> None:
+    """The evidence of one run; `needs` are beginnings of further metrics to keep."""
     target.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(run.path / "config.json", target / "config.json")
     if run.result is not None:
         shutil.copyfile(run.path / "result.json", target / "result.json")
-    write_csv(target / EVALUATIONS, _EVALUATION_COLUMNS, thin(run.evaluations))
+    logged = dict.fromkeys(key for row in run.evaluations for key in row)
+    further = [key for key in logged if key.startswith(needs) and key not in _EVALUATION_COLUMNS]
+    columns = (*_EVALUATION_COLUMNS, *(further if needs else ()))
+    write_csv(target / EVALUATIONS, columns, thin(run.evaluations))
+    if (pace := recorded_pace(run)) is not None:
+        (target / PACE).write_text(json.dumps(dataclasses.asdict(pace)) + "\n", encoding="utf-8")
 
 
 def _write_claim_file(

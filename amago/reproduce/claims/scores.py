@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -42,8 +42,13 @@ def reference_score(arms: Sequence[Arm], metric: Metric, name: str) -> float | N
 
 def mean(values: Sequence[float | None]) -> float | None:
     """The mean of what is known."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    found = known(values)
+    return fmean(found) if found else None
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Without those that are not known."""
+    return [value for value in values if value is not None]
 
 
 def _reference(run: RunRecord, metric: Metric, name: str) -> float | None:

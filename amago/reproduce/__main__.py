@@ -1,4 +1,4 @@
-"""Writes the generated files of a results folder: python -m amago.reproduce.claims results."""
+"""Writes the generated files of a results folder: python -m amago.reproduce results."""
 
 from __future__ import annotations
 
