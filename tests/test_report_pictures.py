@@ -15,6 +15,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from test_goals_helpers import record_script
 from test_report_helpers import write_run
+from test_reproduce_helpers import write_arms
 
 from amago.goals import GoalSpec
 from amago.replay.describe import GoalChoice
@@ -25,7 +26,8 @@ from amago.report.relabeling import plot_choices, plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.suites import plot_suite, suite_rows
 from amago.reproduce import views
-from amago.reproduce.claims.claim import find_claims
+from amago.reproduce.claims.claim import find_claims, read_claim
+from amago.reproduce.registry import entries
 
 matplotlib.use("Agg")
 RESULTS = Path(__file__).parents[1] / "results"
@@ -77,6 +79,19 @@ def _assert_readable(figure: Figure, texts: Drawn) -> None:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_the_picture_of_a_claim_is_readable_and_has_one_legend(claim, drawn) -> None:  # type: ignore[no-untyped-def]
     views.draw(claim, Path("unused.png"))
+    figure, texts = drawn()
+    _assert_readable(figure, texts)
+    assert len(figure.legends) == 1 and all(axes.get_legend() is None for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", [
+    "popgym", "half-cheetah-velocity", "metaworld", "crafter-tasks", "popart", "value-by-discount",
+    "stable-block", "crafter-plans", "crafter-lengths",
+])  # fmt: skip
+def test_the_picture_of_every_kind_of_figure_is_readable(name, tmp_path, drawn) -> None:  # type: ignore[no-untyped-def]
+    experiment = entries()[name]
+    claim = read_claim(write_arms(experiment, tmp_path, seeds=1))
+    views.draw(claim, tmp_path / "picture.png")
     figure, texts = drawn()
     _assert_readable(figure, texts)
     assert len(figure.legends) == 1 and all(axes.get_legend() is None for axes in figure.axes)

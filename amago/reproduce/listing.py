@@ -95,8 +95,8 @@ def details(name: str, entry: Entry, where: Where, known: Mapping[str, Pace]) ->
 def _cells(entry: Entry, where: Where, known: Mapping[str, Pace]) -> tuple[str, str, str]:
     """Runs done, hours, and whether the claim holds."""
     if isinstance(entry, Measurement):
-        done = (where.out / entry.claim / "data").is_dir()
-        return "measured" if done else "–", f"{entry.minutes / 60:.1f}", ""
+        measured = (where.out / entry.claim / "data").is_dir()
+        return "measured" if measured else "–", f"{entry.minutes / 60:.1f}", ""
     if not isinstance(entry, Experiment):
         return "–", "–", ""
     if missing_presets(entry, where.scale):

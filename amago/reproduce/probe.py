@@ -82,7 +82,7 @@ def _changed(config: Config, assignments: tuple[str, ...]) -> EnvSettings:
 
 def main(run: str, probe: str, folder: str) -> None:
     prepare_process(1)
-    fields = {
+    fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in json.loads(probe).items()
     }

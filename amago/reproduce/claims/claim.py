@@ -162,8 +162,10 @@ def _declared_arms(folder: Path) -> tuple[Arm, ...]:
     found = by_folder(folder.name)
     assert found is not None
     _, entry, scale = found
-    arms = []
-    for arm in entry.arms if isinstance(entry, Experiment) else ():
+    arms: list[Arm] = []
+    if not isinstance(entry, Experiment):
+        return ()
+    for arm in entry.arms:
         if runs := _read_runs(folder, arm.folder):
             settings, preset = entry.settings_of(arm, scale), entry.preset_of(arm, scale)
             arms.append(Arm(arm.name, arm.folder, arm.task, runs, settings, preset))

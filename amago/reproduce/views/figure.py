@@ -78,6 +78,13 @@ def metric_panel(
     return draw
 
 
+def whole_numbers(axes: Axes) -> None:
+    """Ticks of the x axis at whole numbers alone."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def save_small(figure: Figure, path: str | Path) -> None:
     """A PNG with few colours, because pictures stay in the repository's history."""
     from PIL import Image

@@ -15,7 +15,7 @@ from amago.reproduce.claims.claim import Claim
 from amago.reproduce.claims.markdown import markdown
 from amago.reproduce.claims.probes import probe_rows
 from amago.reproduce.claims.scores import mean
-from amago.reproduce.views.figure import draw_arms, draw_panels, styles_of
+from amago.reproduce.views.figure import draw_arms, draw_panels, styles_of, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def draw(claim: Claim, path: Path) -> None:
         axes.plot([], [], color="#777777", linestyle=":", label="single goals, independent")
         axes.set(title=claim.arms[0].task, xlabel="goals in the instruction", ylabel="success")
         axes.set_ylim(-0.03, 1.03)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        whole_numbers(axes)
         panels.label_shares(axes)
 
     draw_panels([panel], path)

@@ -16,7 +16,13 @@ from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.markdown import markdown
 from amago.reproduce.claims.scores import mean
 from amago.reproduce.views.curves import progress
-from amago.reproduce.views.figure import Panel, draw_arms, draw_panels, styles_of
+from amago.reproduce.views.figure import (
+    Panel,
+    draw_arms,
+    draw_panels,
+    styles_of,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +68,7 @@ def _per_trial(task: str, arms: Sequence[Arm], styles: Styles) -> Panel:
         panels.draw_references(axes, lines)
         axes.set(title=f"{task} trials in a new world".strip(), xlabel="trial",
                  ylabel="return per trial")  # fmt: skip
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        whole_numbers(axes)
 
     return draw
 
