@@ -90,7 +90,8 @@ def test_the_picture_of_a_claim_is_readable_and_has_one_legend(claim, drawn) -> 
 ])  # fmt: skip
 def test_the_picture_of_every_kind_of_figure_is_readable(name, tmp_path, drawn) -> None:  # type: ignore[no-untyped-def]
     experiment = entries()[name]
-    claim = read_claim(write_arms(experiment, tmp_path, seeds=1))
+    arms = experiment.arms[:2] if name == "popart" else experiment.arms  # its tasks look alike
+    claim = read_claim(write_arms(experiment, tmp_path, arms, seeds=1))
     views.draw(claim, tmp_path / "picture.png")
     figure, texts = drawn()
     _assert_readable(figure, texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +31,8 @@ def probe_success(run: RunRecord, name: str) -> float | None:
     drawn = [row for row in rows if row.get("instruction", AS_DRAWN) == AS_DRAWN]
     value = (drawn or rows)[-1]["success"] if rows else None
     return None if value is None else float(value)
+
+
+def goals_of(instruction: str) -> list[str]:
+    """The goals of an instruction in words; commas inside of brackets separate nothing."""
+    return re.split(r", (?![^(]*\))", instruction)

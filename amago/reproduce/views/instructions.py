@@ -15,7 +15,7 @@ import numpy as np
 from amago.report.panels import PALETTE
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.markdown import markdown, wrapped
-from amago.reproduce.claims.probes import AS_DRAWN, probe_rows
+from amago.reproduce.claims.probes import AS_DRAWN, goals_of, probe_rows
 from amago.reproduce.claims.scores import known, mean
 from amago.reproduce.published import crafter_scores
 from amago.reproduce.views.figure import draw_tall
@@ -43,7 +43,7 @@ def draw(claim: Claim, path: Path) -> None:
                 if earned is not None and name != _RANDOM:
                     axes.text(share + 0.01, place, f"{earned:.2f}", va="center", fontsize=6)
         axes.set_yticks(range(len(asked)), [_short(text) for text in asked], fontsize=8)
-        axes.invert_yaxis()
+        axes.set_ylim(len(asked) - 0.4, -0.6)  # the first one on top
         axes.set_xlim(0.0, 1.1)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
         axes.set_xlabel("success; at the end of a bar the average return")
@@ -53,11 +53,15 @@ def draw(claim: Claim, path: Path) -> None:
 
 def table(claim: Claim) -> str:
     """Success in percent, means over seeds, beside random play and the paper."""
-    published = crafter_scores()
-    paper = [arm.name for arm in claim.arms if arm.name in published]
+    published, asked = crafter_scores(), _asked(claim)
+    paper = [
+        arm.name
+        for arm in claim.arms
+        if len(set(published.get(arm.name, ())) & set(asked)) > len(asked) / 2
+    ]
     names = [*(arm.name for arm in claim.arms), _RANDOM]
     rows = []
-    for text in _asked(claim):
+    for text in asked:
         cells = [_percent(_score(claim, name, text, "success")) for name in names]
         cells += [_percent(published[name].get(text)) for name in paper]
         rows.append([text.strip("()"), *cells])
@@ -86,7 +90,7 @@ def _asked(claim: Claim) -> list[str]:
 
 
 def _short(text: str) -> str:
-    return "all instructions, as drawn" if text == AS_DRAWN else text.replace(", ", ",\n")
+    return "all instructions, as drawn" if text == AS_DRAWN else ",\n".join(goals_of(text))
 
 
 def _percent(share: float | None) -> str:

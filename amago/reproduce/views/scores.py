@@ -58,7 +58,7 @@ def _panel(claim: Claim, names: Sequence[str], axes: Axes) -> None:
             axes.plot([level for _, level in levels], [row for row, _ in levels], _MARKERS[kind],
                       color="black", markersize=7, linestyle="none", label=label)  # fmt: skip
     axes.set_yticks(range(len(tasks)), tasks, fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(tasks) - 0.4, -0.6)  # the first one on top
     axes.set_xlim(0.0, 1.03)
     axes.set_xlabel("normalised score, final window")
 
