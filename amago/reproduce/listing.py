@@ -80,7 +80,7 @@ def details(name: str, entry: Entry, where: Where, known: Mapping[str, Pace]) ->
             f"arms: {', '.join(_arm_names(entry))}",
             f"seeds: {' '.join(map(str, seeds))}; runs done: {runs}; hours: {predicted}",
             f"budget of a run: {_budget(entry, where)}",
-            f"results: {where.out / entry.folder(where.scale)}; claim: {state}",
+            f"results: {where.out / entry.folder(where.scale)}: {state or 'none yet'}",
             *(f"must hold: {statement}" for statement in entry.holds),
         ]
     elif isinstance(entry, Measurement):

@@ -22,8 +22,8 @@ from amago.reproduce.plan import (
     resolve,
 )
 from amago.reproduce.publish import publish, publish_board, publish_measurement
+from amago.sweep import sweep
 from amago.sweep.jobs import Job, Step, next_step
-from amago.sweep.sweep import run_jobs
 
 
 def reproduce(
@@ -76,7 +76,7 @@ def _train(jobs: list[Job], num_parallel: int, where: Where) -> int:
     if not jobs:
         return 0
     shared = list({job.run_dir: job for job in jobs}.values())
-    return run_jobs(shared, num_parallel, where.root, command=command).exit_code
+    return sweep.run_jobs(shared, num_parallel, where.root, command=command).exit_code
 
 
 def _probe(
@@ -100,7 +100,7 @@ def _probe(
     def evaluate(job: Job, _: Step) -> list[str]:
         return probe_command(*asked[job.run_dir], job.run_dir)
 
-    return run_jobs(list(jobs.values()), num_parallel, where.root, command=evaluate).exit_code
+    return sweep.run_jobs(list(jobs.values()), num_parallel, where.root, command=evaluate).exit_code
 
 
 def _measured(entry: Measurement, where: Where) -> bool:
