@@ -113,6 +113,7 @@ def test_runs_with_the_same_settings_are_shared_and_baselines_have_their_verb(
     line = command_line(baseline, "start")
     assert line[2:6] == ["amago", "baseline", "recurrent-ppo", "maze-runner"]
     assert line[line.index("--seed") + 1] == "3" and "--baseline" not in line
+    assert "overwrite" in command_line(baseline, "resume") and "overwrite" not in line
 
 
 def test_budgets_are_settings_of_the_cpu_scale_alone() -> None:

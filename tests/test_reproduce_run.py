@@ -6,15 +6,20 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_report_helpers import write_run
 from test_reproduce_helpers import write_arms
-from test_run_helpers import command
+from test_run_helpers import command, tiny
 
 import amago
+from amago import api
+from amago.bench.context_length import ARRANGEMENTS, measure, read_rates, write_rates
+from amago.bench.timing import Effort
 from amago.board.reached import Reached
 from amago.board.table import BoardRow, write_board
 from amago.config import Config, override, to_dict
+from amago.envs.registry import make_vector
 from amago.report.runs import read_run
 from amago.reproduce import registry
 from amago.reproduce.claims.claim import read_claim
@@ -23,9 +28,10 @@ from amago.reproduce.claims.numbers import unsupported
 from amago.reproduce.claims.pages import write_all, write_indexes
 from amago.reproduce.claims.probes import probe_success
 from amago.reproduce.entry import Experiment, Measurement, Probe, Variant
-from amago.reproduce.listing import Where, hours
+from amago.reproduce.listing import Where, forecast, hours
 from amago.reproduce.pace import Pace, paces, recorded_pace
 from amago.reproduce.plan import Planned, resolve
+from amago.reproduce.probe import run_probe
 from amago.reproduce.publish import publish
 from amago.sweep.jobs import Job
 
@@ -191,6 +197,9 @@ def test_hours_follow_the_pace_of_earlier_runs_and_the_budget(tmp_path: Path) ->
     assert Pace(2.0, 0.01, 100.0).seconds(limited) == 30.0
 
     where = Where(tmp_path / "runs", tmp_path, seeds=(0, 1))
+    assert "4 of 4 runs are left; all of them take about 0.0 hours" in forecast(
+        {"tiny": TINY}, where, {}
+    )
     assert hours(TINY, where, {}) is None, "nobody has ever timed this preset"
     known = {"dark-key-to-door": Pace(450.0, 0.0, 12.0)}
     assert hours(TINY, where, known) == pytest.approx(2 * 2 * 2 * 450 / 3600)
@@ -244,3 +253,29 @@ def test_pages_of_entries_and_of_hand_written_claims_stand_in_one_index(
     write_all(root)
     index = (root / "README.md").read_text()
     assert f"[{TINY.claim}]({TINY.claim}/README.md), **does not hold**" in index
+
+
+def test_a_probe_asks_for_instructions_at_every_kept_checkpoint(tmp_path: Path) -> None:
+    kept = {"run.epochs": 3, "run.keep_interval": 1, "run.save_interval": 1}
+    run = tmp_path / "run"
+    api.train(tiny("package-delivery", kept), 0, run, preset="package-delivery")
+    spec = make_vector(tiny("package-delivery").env, seed=0, num_lanes=1).spec.goals
+    assert spec is not None
+    asked = tuple(spec.write(np.array(goals)) for goals in ([[3]], [[3], [5]]))
+    rows = run_probe(run, Probe("plans", instructions=asked, which="kept", episodes=2))["rows"]
+    assert [row["epoch"] for row in rows] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [row["instruction"] for row in rows[:3]] == [*asked, "(as drawn)"]
+    assert all(0 <= row["success"] <= 1 and "random_return" in row for row in rows)
+    (row,) = run_probe(run, Probe("lengths", episodes=8))["rows"]
+    assert row["epoch"] == 3
+    assert sum(known["episodes"] for known in row["by_length"].values()) == 8
+
+
+def test_rates_are_measured_and_those_of_other_devices_stay(tmp_path: Path) -> None:
+    rows = measure((4, 8), 16, Effort(rounds=1, max_rounds=1, block_seconds=0.0))
+    assert {(row["context"], row["batch"]) for row in rows} == {(4, 4), (8, 2)}
+    assert {row["arrangement"] for row in rows} == set(ARRANGEMENTS)
+    write_rates(tmp_path, [{**row, "device": "another"} for row in rows])
+    for _ in range(2):
+        write_rates(tmp_path, rows)
+    assert len(read_rates(tmp_path)) == 12

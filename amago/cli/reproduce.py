@@ -46,10 +46,11 @@ def reproduce(arguments: Sequence[str]) -> int:
     chosen = choose(options.names)
     where = listing.Where(options.root, options.out, options.scale, options.seeds, options.set)
     console = Console()
+    known = paces((options.out, options.root))
     if not options.list:
+        console.print(listing.forecast(chosen, where, known), highlight=False)
         named = bool(options.names)
         return run(chosen, where, options.jobs, named=named, console=console)
-    known = paces((options.out, options.root))
     if not options.names:
         console.print(listing.table(chosen, where, known))
     for name in options.names:

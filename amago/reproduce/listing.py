@@ -51,6 +51,24 @@ def hours(experiment: Experiment, where: Where, known: Mapping[str, Pace]) -> fl
     return total / 3600
 
 
+def forecast(entries: Mapping[str, Entry], where: Where, known: Mapping[str, Pace]) -> str:
+    """What is about to be run, in one line."""
+    experiments = [
+        entry
+        for entry in entries.values()
+        if isinstance(entry, Experiment) and not missing_presets(entry, where.scale)
+    ]
+    jobs = {run.job.run_dir: run.job for entry in experiments for run in where.runs(entry)}
+    left = sum(next_step(job) != "skip" for job in jobs.values())
+    predicted = [hours(entry, where, known) for entry in experiments]
+    total = sum(value for value in predicted if value is not None)
+    more = " and those never timed" if None in predicted else ""
+    return (
+        f"{left} of {len(jobs)} runs are left; all of them take about {total:.1f} hours of one "
+        f"core{more}. Ctrl-C stops, the same command goes on."
+    )
+
+
 def table(entries: Mapping[str, Entry], where: Where, known: Mapping[str, Pace]) -> Group:
     """All entries, one line each."""
     lines = Table(title="Figures and tables of the paper", title_justify="left",

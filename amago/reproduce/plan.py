@@ -81,7 +81,9 @@ def command(job: Job, step: Step) -> list[str]:
         return amago_command(job, step)
     rest = {key: value for key, value in job.overrides.items() if key != "baseline"}
     verb = [sys.executable, "-m", "amago", "baseline", method, job.preset]
-    return [*verb, "--seed", str(job.seed), "--run-dir", str(job.run_dir), *flags(rest)]
+    verb += ["--seed", str(job.seed), "--run-dir", str(job.run_dir), "--threads", "1"]
+    # Baselines cannot be resumed: what was broken off begins again.
+    return [*verb, *(["--exist", "overwrite"] if step == "resume" else []), *flags(rest)]
 
 
 def probe_command(run: Path, probe: Probe, out: Path) -> list[str]:

@@ -191,13 +191,16 @@ def made_today(run: RunRecord, settings: Sequence[str] = (), preset: str = "") -
     """Whether today's preset, with some settings changed, is what a run recorded.
 
     Not so where the preset or a setting has another name today. Settings that only say where a
-    run happens do not count.
+    run happens do not count; of a baseline, which has settings of its own, its environment does.
     """
     try:
         today, recorded = resolve(preset or run.preset, settings), from_dict(run.config)
     except ValueError:
         return False
-    return not differences(today, recorded).keys() - set(MACHINE_SETTINGS)
+    differing = differences(today, recorded).keys() - set(MACHINE_SETTINGS)
+    if any(text.startswith("baseline=") for text in settings):
+        differing = {name for name in differing if name in ("env.id", "env.ids", "env.kwargs")}
+    return not differing
 
 
 def _read_arm(folder: Path, entry: Mapping[str, Any]) -> Arm:
