@@ -57,7 +57,7 @@ def test_the_settings_of_every_arm_exist(name: str) -> None:
 def test_an_entry_speaks_of_its_own_arms_and_of_views_that_exist(name: str) -> None:
     experiment = EXPERIMENTS[name]
     names = [arm.name for arm in experiment.arms]
-    assert experiment.holds and experiment.view in views.view_names()
+    assert experiment.holds and experiment.caveats and experiment.view in views.view_names()
     for statement in experiment.holds:
         check_statement(statement, names)
     assert not experiment.control or experiment.control in names

@@ -18,4 +18,5 @@ ENTRY = Experiment(
     view="trials",
     control="Algorithm Distillation",
     holds=("full > Algorithm Distillation, intervals apart",),
+    caveats=("Algorithm Distillation has histories of fewer source agents than the paper's 700.",),
 )

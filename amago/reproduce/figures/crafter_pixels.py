@@ -19,4 +19,5 @@ ENTRY = Experiment(
     view="instructions",
     control="pixels",
     holds=("pixels > random play",),
+    caveats=("Hours of a CPU; the paper trains 2,000 epochs on a GPU.",),
 )

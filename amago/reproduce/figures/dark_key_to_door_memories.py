@@ -16,4 +16,5 @@ ENTRY = Experiment(
     adaptation=True,
     control="GRU",
     holds=("full > GRU, intervals apart",),
+    caveats=("Far fewer updates than in the paper, with networks that a CPU can train.",),
 )
