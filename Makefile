@@ -27,7 +27,7 @@ bench: install
 
 # Pages, tables and pictures of results/ from its data.
 results: install
-	$(BIN)/python -m amago.report.claims results
+	$(BIN)/python -m amago.reproduce results
 
 # The site, in build/site; a broken link ends the build.
 docs: install

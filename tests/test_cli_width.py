@@ -36,7 +36,9 @@ def test_the_help_of_every_verb_fits(verb, capsys, monkeypatch) -> None:
     _fits(out)
 
 
-@pytest.mark.parametrize("arguments", [["presets"], ["presets", "--ablations"], ["zoo"]])
+@pytest.mark.parametrize(
+    "arguments", [["presets"], ["presets", "--ablations"], ["zoo"], ["reproduce", "--list"]]
+)
 def test_listings_fit(arguments, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     code, out, _ = command(capsys, *arguments)

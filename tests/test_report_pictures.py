@@ -18,22 +18,24 @@ from matplotlib.transforms import Bbox
 from rich.console import Console
 from test_goals_helpers import record_script
 from test_report_helpers import write_run
+from test_reproduce_helpers import write_arms
 
 from amago.goals import GoalSpec
 from amago.replay.describe import GoalChoice
 from amago.replay.relabel import Choice, relabeled
 from amago.report.attention import Attention, caption, plot_attention
-from amago.report.claims.claim import find_claims
-from amago.report.claims.picture import plot_claim
 from amago.report.curves import plot_run, plot_sweep
 from amago.report.memory import memory_tables, plot_memory
 from amago.report.relabeling import plot_choices, plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.suites import plot_suite, suite_rows
+from amago.reproduce import views
+from amago.reproduce.claims.claim import find_claims, read_claim
+from amago.reproduce.registry import entries
 
 matplotlib.use("Agg")
 RESULTS = Path(__file__).parents[1] / "results"
-CLAIMS = [claim for claim in find_claims(RESULTS) if claim.arms]
+CLAIMS = [claim for claim in find_claims(RESULTS) if claim.drawn]
 SLACK = 1.0
 """Pixels that anti-aliasing may take."""
 
@@ -45,7 +47,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Figure
     """The last figure that was saved, and the texts that are really drawn on it."""
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
-    monkeypatch.setattr("amago.report.claims.picture._save_small", lambda f, _: figures.append(f))
+    monkeypatch.setattr("amago.reproduce.views.figure.save_small", lambda f, _: figures.append(f))
 
     def read() -> tuple[Figure, Drawn]:
         canvas, texts = FigureCanvasAgg(figures[-1]), []
@@ -117,7 +119,21 @@ def _assert_readable(figure: Figure, texts: Drawn) -> None:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_the_picture_of_a_claim_is_readable_and_has_one_legend(claim, drawn) -> None:  # type: ignore[no-untyped-def]
-    plot_claim(claim, "unused.png")
+    views.draw(claim, Path("unused.png"))
+    figure, texts = drawn()
+    _assert_readable(figure, texts)
+    assert len(figure.legends) == 1 and all(axes.get_legend() is None for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", [
+    "popgym", "half-cheetah-velocity", "metaworld", "crafter-tasks", "popart", "value-by-discount",
+    "stable-block", "crafter-plans", "crafter-lengths",
+])  # fmt: skip
+def test_the_picture_of_every_kind_of_figure_is_readable(name, tmp_path, drawn) -> None:  # type: ignore[no-untyped-def]
+    experiment = entries()[name]
+    arms = experiment.arms[:2] if name == "popart" else experiment.arms  # its tasks look alike
+    claim = read_claim(write_arms(experiment, tmp_path, arms, seeds=1))
+    views.draw(claim, tmp_path / "picture.png")
     figure, texts = drawn()
     _assert_readable(figure, texts)
     assert len(figure.legends) == 1 and all(axes.get_legend() is None for axes in figure.axes)

@@ -52,6 +52,12 @@ def _train(run: Path, folder: Path) -> list[list[str | Path]]:
     return [["train", "wind", "--run-dir", folder / "new", *changed]]
 
 
+def _relabel(_: Path, folder: Path) -> list[list[str | Path]]:
+    run = folder / "goals"
+    api.train(tiny("package-delivery"), 0, run, preset="package-delivery")
+    return [["relabel", run], ["relabel", run, "--choices"]]
+
+
 def _without_replay(run: Path, _: Path) -> list[list[str | Path]]:
     shutil.rmtree(run / "replay")
     return [["resume", run, "--from", "2"]]
@@ -86,6 +92,12 @@ ADVICE: dict[str, Lines] = {
     "amago baseline {} PRESET": _baseline,
     "amago train PRESET --ablate {}": _ablated,
     "amago board": lambda r, f: [["board", "--list"]],
+    "amago eval RUN --attention attention.png": lambda r, f: [
+        ["eval", r, "--episodes", "1", "--attention", f / "attention.png"]
+    ],
+    "amago eval RUN --video film.mp4": lambda r, f: [
+        ["eval", r, "--episodes", "1", "--video", f / "film.mp4"]
+    ],
     "amago examples": lambda r, f: [["examples"]],
     "amago examples NAME": lambda r, f: [["examples", _an_example()]],
     "amago check-env": lambda r, f: [["check-env", "CartPole-v1", "--steps", "20"]],
@@ -95,7 +107,13 @@ ADVICE: dict[str, Lines] = {
     "amago pack RUN": lambda r, f: [["pack", r, "--out", f / "agent.safetensors"]],
     "amago presets": lambda r, f: [["presets"]],
     "amago presets --ablations": lambda r, f: [["presets", "--ablations"]],
+    "amago presets DOMAIN/paper": lambda r, f: [["presets", "wind/paper"]],
     "amago presets NAME": lambda r, f: [["presets", "wind"]],
+    "amago relabel RUN": _relabel,
+    "amago relabel RUN --choices": _relabel,
+    "amago reproduce --list": lambda r, f: [["reproduce", "--list", "--root", f, "--out", f]],
+    "amago reproduce NAME --list": lambda r, f: [["reproduce", "wind", "--list", "--out", f]],
+    "amago reproduce {}{}": lambda r, f: [["reproduce", "exploration-schedule", "--out", f]],
     "amago resume {}": _unfinished,
     "amago resume {}{}": lambda r, f: [[*_unfinished(r, f)[0], "--trust"]],
     "amago resume {} --epochs +50{}": lambda r, f: [

@@ -56,6 +56,8 @@ class Agent(nn.Module):
         discounts = config.agent.resolve_discounts(spec.action.kind, spec.horizon)
         self.acting_discount = config.agent.resolve_acting(spec.horizon)
         self.acting_index = discounts.index(self.acting_discount)
+        self.discount_values = tuple(discounts)
+        """`discounts` as they were written, for names."""
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
         self.encoder, self.memory = build_trunk(spec, config, parts)
         kind = config.agent.sequence_models

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -101,6 +102,24 @@ def _row(task: str, method: str, runs: Sequence[RunRecord]) -> BoardRow:
 
 def _score(task: BoardTask, score: float) -> str:
     return f"{100 * score:.0f}%" if task.metric.percent else f"{score:.3g}"
+
+
+def read_board(path: str | Path) -> list[BoardRow]:
+    """The board that a board.json holds; tasks that exist no longer are left out."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in json.loads(Path(path).read_text(encoding="utf-8")):
+        if record["task"] in TASKS:
+            found.setdefault((record["task"], record["method"]), []).append(record)
+    return [
+        BoardRow(
+            task,
+            method,
+            tuple(record["seed"] for record in records),
+            tuple(record["reached"] and Reached(**record["reached"]) for record in records),
+            tuple(record["best"] for record in records),
+        )
+        for (task, method), records in found.items()
+    ]
 
 
 def write_board(rows: Sequence[BoardRow], root: str | Path) -> None:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from amago.checks import did_you_mean
-from amago.report.claims.claim import METRICS, Metric
+from amago.report.metrics import METRICS, Metric
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from amago.cli.play import PlayOptions, play
 from amago.cli.presets import PresetsOptions, presets
 from amago.cli.relabel import RelabelOptions, relabel
 from amago.cli.report import ReportOptions, report
+from amago.cli.reproduce import ReproduceOptions, reproduce
 from amago.cli.suite import SuiteOptions, suite
 from amago.cli.sweep import SweepOptions, sweep
 from amago.cli.train import ResumeOptions, TrainOptions, resume, train
@@ -63,6 +64,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], type]] = {
     "tune": (tune, TuneOptions),
     "suite": (suite, SuiteOptions),
     "board": (board, BoardOptions),
+    "reproduce": (reproduce, ReproduceOptions),
     "bench": (bench, BenchOptions),
 }
 

@@ -48,9 +48,9 @@ def suite(arguments: Sequence[str]) -> int:
 
     from amago.envs.registry import single_env
     from amago.envs.settings import EnvSettings
-    from amago.report.claims.export import export
     from amago.report.suites import report_suite
     from amago.report.sweeps import summarise_sweep
+    from amago.reproduce.claims.export import export
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 

@@ -46,8 +46,8 @@ class SweepOptions:
 def sweep(arguments: Sequence[str]) -> int:
     given = gathered("--grid", gathered("--set", arguments))
     options = parse(SweepOptions, given, "amago sweep")
-    from amago.report.claims.export import export
     from amago.report.sweeps import summarise_sweep
+    from amago.reproduce.claims.export import export
     from amago.sweep.grid import combinations
     from amago.sweep.jobs import parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs

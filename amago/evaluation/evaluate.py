@@ -11,7 +11,7 @@ from amago.envs.registry import MakeEnv
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, check_fits, make_lanes, make_policy, play
 from amago.evaluation.references import oracle_records
-from amago.rollout.stats import summarise
+from amago.rollout.stats import success_by_length, summarise
 from amago.types import EnvSpec, Policy, VectorEnv
 
 _SCORES = (
@@ -75,6 +75,8 @@ def evaluate(
     result = {"env": lanes.spec.name, **summarise(records)}
     if redrawn:  # worlds in which what was asked for is impossible
         result["redrawn"] = redrawn
+    if by_length := success_by_length(records):
+        result["success_by_length"] = by_length
     scores = {name: summarise(played) for name, played in others.items()}
     for name in controls or {}:
         result[f"{name}_return_mean"] = scores[name]["return_mean"]

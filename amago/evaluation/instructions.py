@@ -23,7 +23,7 @@ def success_per_instruction(
     settings: PlaySettings,
     instructions: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """How often the policy and random play complete each instruction.
+    """How often the policy and random play complete each instruction, and their returns.
 
     The last row is of the instructions that the environment itself draws. All rows meet the
     same worlds.
@@ -38,7 +38,8 @@ def success_per_instruction(
                 check_fits(trained, lanes.spec)
                 random = RandomPolicy(lanes.spec, settings.action_seed)
                 player = policy if name == "success" else random
-                records = play(player, lanes, settings.episodes)
-            row[name] = summarise(records)["success_rate"]
+                scores = summarise(play(player, lanes, settings.episodes))
+            row[name] = scores["success_rate"]
+            row[f"{name}_return"] = scores["return_mean"]
         rows.append(row)
     return rows

@@ -116,7 +116,7 @@ def _from_cell(key: str, cell: str) -> Any:
     if key in ("epoch", "env_steps", "updates", "eval/episodes"):
         return int(float(cell))
     numbers = [float(number) for number in cell.split()]
-    return numbers if key.endswith("_per_block") else numbers[0]
+    return numbers if key.endswith(("_per_block", "_per_trial")) else numbers[0]
 
 
 def find_runs(root: str | Path) -> dict[str, list[RunRecord]]:

@@ -38,6 +38,8 @@ class RolloutRecord:
     """The seed of the world that was played."""
     trials: tuple[Trial, ...] = ()
     """Its trials in order; the last one may have been cut off by the end of the rollout."""
+    num_goals: int | None = None
+    """Goals of its instruction."""
 
 
 class RolloutTracker:
@@ -87,6 +89,7 @@ class RolloutTracker:
             blocks=None if self.horizon is None else blocks,
             world_seed=int(rows.world_seed[row]),
             trials=tuple(self._trials[lane]),
+            num_goals=None if rows.num_goals is None else int(rows.num_goals[row]),
         )
 
 
@@ -106,6 +109,18 @@ def summarise(records: Iterable[RolloutRecord]) -> Summary:
     if len(tasks) < 2:
         return _means(played)
     return {**_means(played), "tasks": {name: _means(tasks[name]) for name in sorted(tasks)}}
+
+
+def success_by_length(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]:
+    """Success and number of rollouts by the number of goals asked for, where that is known."""
+    found: dict[int, list[bool]] = {}
+    for record in records:
+        if record.num_goals is not None and record.success is not None:
+            found.setdefault(record.num_goals, []).append(record.success)
+    return {
+        str(length): {"success_rate": float(np.mean(known)), "episodes": len(known)}
+        for length, known in sorted(found.items())
+    }
 
 
 def _means(records: list[RolloutRecord]) -> Summary:

@@ -7,11 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from amago.agent.agent import sequences_of
 from amago.config import Config
 from amago.envs.registry import MakeEnv
 from amago.evaluation.evaluate import evaluate_policy
 from amago.evaluation.play import PlaySettings, make_policy, play
 from amago.evaluation.pooled import pool
+from amago.nets.memory.diagnose import activation_maxima
+from amago.nets.memory.transformer import TransformerMemory
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import RolloutRecord
 from amago.seeding import derive
@@ -78,6 +83,18 @@ def play_after(
 def random_player(spec: EnvSpec, seed: int) -> RandomPolicy:
     """Random play beside the evaluations of a run."""
     return RandomPolicy(spec, derive(seed, "random play in evaluations"))
+
+
+@torch.no_grad()
+def activations(run: TrainingRun) -> dict[str, float]:
+    """How large activations of a Transformer grow on a batch of the replay (paper Figure 14)."""
+    agent = run.agent
+    if not isinstance(agent.memory, TransformerMemory) or not len(run.store):
+        return {}
+    batch = run.sampler.batch(run.learner.updates).to(agent.discounts.device)
+    rows = agent.encoder(batch)
+    largest = activation_maxima(agent.memory, rows, batch.time, sequences_of(batch))
+    return {f"activation/{name}": value for name, value in largest.items()}
 
 
 def final_test(run: TrainingRun) -> dict[str, Any]:

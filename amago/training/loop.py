@@ -11,7 +11,7 @@ import numpy as np
 from amago.agent.metrics import MetricMean
 from amago.rollout.stats import RolloutRecord, summarise
 from amago.seeding import seed_torch
-from amago.training.evaluation import evaluate_run, random_play
+from amago.training.evaluation import activations, evaluate_run, random_play
 from amago.training.feed import uploaded
 from amago.training.hooks import Epoch, Hooks
 from amago.training.run import TrainingRun
@@ -47,7 +47,7 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
         last = epoch == settings.epochs
         if last or epoch % settings.eval_interval == 0:
             view.phase("evaluating")
-            metrics |= flatten("eval", evaluate_run(run))
+            metrics |= flatten("eval", evaluate_run(run)) | activations(run)
             if not warnings.knows_random_play:
                 metrics |= flatten("random", random_play(run))
         clock.lap("eval_seconds")
@@ -64,7 +64,7 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
         if last or improved or epoch % settings.save_interval == 0:
             run.save(best=improved)
         told = Epoch(run.folder, epoch, settings.epochs, dict(metrics), dict(timing))
-        if hooks.after(told):
+        if hooks.after(told) or run.out_of_time:
             run.save_complete()
             break
 

@@ -85,6 +85,12 @@ class TrainingRun:
     def agent(self) -> Agent:
         return self.learner.agent
 
+    @property
+    def out_of_time(self) -> bool:
+        """Whether training has taken as long as it may."""
+        limit = self.config.run.max_minutes
+        return limit is not None and self.seconds >= 60 * limit
+
     def end_epoch(self) -> None:
         """Remember this moment: from here on the run can be taken up again."""
         self.complete = checkpoint.take(self.epoch, self.learner, self._state())

@@ -14,6 +14,9 @@ _MOST_THREADS = 1024
 class RunSettings:
     epochs: int = 100
     """Number of epochs. Each one collects rollouts and then updates the agent."""
+    max_minutes: float | None = None
+    """End after the epoch in which training has taken so long, whatever `epochs` says; schedules
+    still follow `epochs`. Unset: no limit."""
     updates_per_epoch: int = 50
     """Gradient updates per epoch."""
     eval_interval: int = 10
@@ -48,5 +51,5 @@ class RunSettings:
             1, self, "run", "epochs", "updates_per_epoch", "eval_interval", "eval_episodes",
             "final_eval_episodes", "save_interval", "keep_interval",
         )  # fmt: skip
-        at_least(0, self, "run", "threads")
+        at_least(0, self, "run", "threads", "max_minutes")
         at_most(_MOST_THREADS, self, "run", "threads")

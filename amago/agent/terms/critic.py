@@ -37,12 +37,14 @@ class CriticTerm(Term):
     def metrics(self, transitions: Transitions) -> dict[str, Tensor]:
         agent, taken = transitions.agent, transitions.taken
         acting = agent.acting_index
-        gamma = f"{agent.acting_discount:g}"
+        names = [f"value/q@{gamma:g}" for gamma in agent.discount_values]
+        means = dict(zip(names, taken.raw.mean((0, 1)).unbind(), strict=True))
         mean, std = agent.popart.statistics()
         deviation = taken.normalised - taken.normalised.mean(0)
         return {
-            f"value/q@{gamma}": taken.raw[..., acting].mean(),
-            f"value/target@{gamma}": transitions.target[:, acting].mean(),
+            names[acting]: means[names[acting]],  # first, for those who look for one
+            **means,
+            f"value/target@{agent.acting_discount:g}": transitions.target[:, acting].mean(),
             "value/spread": deviation.square().mean(0).sqrt().mean(),
             "popart/mean": mean[acting],
             "popart/std": std[acting],

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from amago.nets.memory.transformer import TransformerMemory
+from amago.nets.memory.transformer import TransformerMemory, causal_mix
+from amago.nets.sequences import Sequences
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,39 @@ def _diagnose(memory: TransformerMemory, x: Tensor, time: Tensor) -> list[LayerD
         entropy = torch.special.entr(seen[0]).sum(-1).mean(-1)
         layers.append(LayerDiagnosis(seen[0], entropy, float(x.abs().max())))
     return layers
+
+
+@torch.no_grad()
+def activation_maxima(
+    memory: TransformerMemory, x: Float[Tensor, "M E"], time: Int[Tensor, " M"], rows: Sequences
+) -> dict[str, float]:
+    """Largest magnitudes over all blocks and rows, of the residual stream after a block and of
+    queries, keys and values (paper Figure 14). Costs one forward pass."""
+    was_training = memory.training
+    memory.eval()
+    try:
+        return _maxima(memory, x, time, rows)
+    finally:
+        memory.train(was_training)
+
+
+def _maxima(
+    memory: TransformerMemory, x: Tensor, time: Tensor, sequences: Sequences
+) -> dict[str, float]:
+    previous = sequences.previous(x) if memory.settings.previous_row else None
+    x, rotation = memory.embed_rows(x, time, previous)
+    attend = causal_mix(sequences)
+    largest = dict.fromkeys(("residual", "query", "key", "value"), 0.0)
+
+    def note(**seen: Tensor) -> None:
+        for name, tensor in seen.items():
+            largest[name] = max(largest[name], float(tensor.abs().max()))
+
+    def mix(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        note(query=query, key=key, value=value)
+        return attend(query, key, value)
+
+    for block in memory.blocks:
+        x = block(x, rotation, mix)
+        note(residual=x)
+    return largest

@@ -1,0 +1,38 @@
+"""Evaluations after training, kept beside a run in data/<arm>/seed-N/probes/."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from amago.report.runs import RunRecord
+
+PROBES = "probes"
+AS_DRAWN = "(as drawn)"
+
+
+def probe_path(run: Path, name: str) -> Path:
+    """Where a claim keeps the scores of a probe."""
+    return run / PROBES / f"{name}.json"
+
+
+def probe_rows(run: RunRecord, name: str) -> list[dict[str, Any]]:
+    """The scores of a probe, one row per checkpoint and instruction; none if it was not made."""
+    path = probe_path(run.path, name)
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.is_file() else []
+    return rows
+
+
+def probe_success(run: RunRecord, name: str) -> float | None:
+    """Success in a probe at its last checkpoint: as instructions are drawn, or of the only one."""
+    rows = probe_rows(run, name)
+    drawn = [row for row in rows if row.get("instruction", AS_DRAWN) == AS_DRAWN]
+    value = (drawn or rows)[-1]["success"] if rows else None
+    return None if value is None else float(value)
+
+
+def goals_of(instruction: str) -> list[str]:
+    """The goals of an instruction in words; commas inside of brackets separate nothing."""
+    return re.split(r", (?![^(]*\))", instruction)

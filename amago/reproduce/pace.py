@@ -1,0 +1,76 @@
+"""How long runs took, and how long others will take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amago.config import Config
+from amago.report.runs import RunRecord, read_run
+
+PACE = "pace.json"
+"""What a claim keeps of a run's times."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a run took per update and per step of an environment."""
+
+    seconds_per_update: float
+    seconds_per_step: float
+    steps_per_lane: float
+    """Steps of one lane in one epoch."""
+    length: int | None = None
+    """Of its rollouts, where its settings say it."""
+
+    def seconds(self, config: Config) -> float:
+        """What a run with these settings will take: longer rollouts take longer, and so do
+        updates from them, unless a batch has a fixed number of rows."""
+        length = _length(config.env.kwargs)
+        longer = length / self.length if length and self.length else 1.0
+        steps = config.env.num_lanes * self.steps_per_lane * longer
+        update = self.seconds_per_update * (1.0 if config.replay.batch_rows else longer)
+        an_epoch = config.run.updates_per_epoch * update + steps * self.seconds_per_step
+        limit = config.run.max_minutes
+        total = config.run.epochs * an_epoch
+        return total if limit is None else min(total, 60 * limit)
+
+
+def recorded_pace(run: RunRecord) -> Pace | None:
+    """The pace of a run: from its timing, its pace.json, or from its whole duration alone."""
+    kept = run.path / PACE
+    if kept.is_file():
+        return Pace(**json.loads(kept.read_text(encoding="utf-8")))
+    last = run.metrics[-1] if run.metrics else {}
+    updates, steps, epochs = (int(last.get(key, 0)) for key in ("updates", "env_steps", "epoch"))
+    if not updates or not epochs or run.seconds is None:
+        return None
+    env = run.config.get("env") or {}
+    lanes, length = int(env.get("num_lanes") or 1), _length(env.get("kwargs") or {})
+    learn, collect = (sum(row.get(f"{part}_seconds", 0.0) for row in run.timing)
+                      for part in ("learn", "collect"))  # fmt: skip
+    if not learn:
+        return Pace(run.seconds / updates, 0.0, steps / epochs / lanes, length)
+    # Evaluations are a share of playing; they are counted with the updates.
+    rest = max(run.seconds - collect, learn)
+    return Pace(rest / updates, collect / max(steps, 1), steps / epochs / lanes, length)
+
+
+def _length(arguments: Mapping[str, Any]) -> int | None:
+    """How long rollouts are, as far as the arguments of an environment say it."""
+    found = arguments.get("horizon", arguments.get("corridor"))
+    return found if isinstance(found, int) else None
+
+
+def paces(roots: Iterable[Path]) -> dict[str, Pace]:
+    """The pace of every preset that some folders have runs of; later folders count more."""
+    found: dict[str, Pace] = {}
+    for root in roots:
+        for path in sorted(root.glob("**/seed-*/config.json")):
+            run = read_run(path.parent)
+            if (pace := recorded_pace(run)) is not None:
+                found[run.preset] = pace
+    return found

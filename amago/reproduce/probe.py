@@ -1,0 +1,95 @@
+"""One evaluation after training: python -m amago.reproduce.probe RUN PROBE FOLDER.
+
+PROBE is a Probe as JSON. Writes result.json into the folder: one row of scores per checkpoint and
+instruction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from amago.config import Config, literal, override
+from amago.envs.registry import make_vector
+from amago.envs.settings import EnvSettings
+from amago.evaluation.evaluate import evaluate_agent
+from amago.evaluation.instructions import success_per_instruction
+from amago.evaluation.play import PlaySettings, make_policy
+from amago.reproduce.entry import Probe
+from amago.seeding import derive
+from amago.sweep.jobs import parse_overrides
+from amago.training import kept
+from amago.training.files import write_json
+from amago.training.header import read_header
+from amago.training.process import prepare_process
+from amago.training.source import Source, find_source
+
+KEPT = "kept"
+
+
+def run_probe(run: Path, probe: Probe) -> dict[str, Any]:
+    """The scores of every checkpoint that the probe asks for."""
+    rows = []
+    seed = int(read_header(run)["seed"])
+    for source in _sources(run, probe.which):
+        config = source.config
+        env = _changed(config, probe.set)
+        settings = PlaySettings(
+            episodes=probe.episodes,
+            num_lanes=config.env.eval_lanes,
+            world_seed=derive(seed, f"probe {probe.name}"),
+            action_seed=derive(seed, f"acting in probe {probe.name}"),
+            greedy=config.agent.greedy,
+        )
+        epoch = int(source.path.name)
+        scores = _scores(source, env, settings, probe)
+        rows += [{"epoch": epoch, **row} for row in scores]
+    return {"probe": probe.name, "episodes": probe.episodes, "rows": rows}
+
+
+def _scores(
+    source: Source, env: EnvSettings, settings: PlaySettings, probe: Probe
+) -> list[dict[str, Any]]:
+    with contextlib.closing(
+        make_vector(source.config.env, seed=0, num_lanes=max(1, len(source.config.env.ids)))
+    ) as vector:
+        agent = source.build(vector.spec).eval()
+    if probe.instructions:
+        policy = make_policy(agent, settings)
+        return success_per_instruction(policy, agent.spec, env, settings, probe.instructions)
+    result = evaluate_agent(agent, env, settings)
+    row = {"success": result["success_rate"], "success_return": result["return_mean"]}
+    by_length = result.get("success_by_length")
+    return [row if by_length is None else {**row, "by_length": by_length}]
+
+
+def _sources(run: Path, which: str) -> Iterator[Source]:
+    if which != KEPT:
+        yield find_source(run, which)
+        return
+    for path in reversed(kept.kept(run / "checkpoints")):
+        yield find_source(run, str(int(path.name)))
+
+
+def _changed(config: Config, assignments: tuple[str, ...]) -> EnvSettings:
+    changes = {key: literal(value) for key, value in parse_overrides(assignments).items()}
+    return override(config, changes).env
+
+
+def main(run: str, probe: str, folder: str) -> None:
+    prepare_process(1)
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in json.loads(probe).items()
+    }
+    result = run_probe(Path(run), Probe(**fields))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write_json(Path(folder) / "result.json", result)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
