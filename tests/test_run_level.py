@@ -210,3 +210,11 @@ def test_waiting_for_batches_is_timed_apart_from_using_them(
     for _ in clock.waits("wait_seconds", made()):
         now[0] += 10.0
     assert clock.laps["wait_seconds"] == 6.0
+
+
+def test_a_run_of_one_epoch_says_that_it_learns_nothing(tmp_path, caplog) -> None:
+    api.train(tiny("wind", {"run.epochs": 1}), 0, tmp_path / "one")
+    assert "the first epoch only collects" in caplog.text
+    caplog.clear()
+    api.train(tiny("wind", {"run.epochs": 2}), 0, tmp_path / "two")
+    assert "the first epoch only collects" not in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from amago.training.run import TrainingRun
 from amago.training.view import View
 from amago.training.warnings import Warnings
 
+_LOG = logging.getLogger("amago")
 _Item = TypeVar("_Item")
 _WARMUP_EPOCHS = 1
 """First epochs that only collect."""
@@ -28,6 +30,8 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
     hooks = hooks or Hooks()
     settings = run.config.run
     warnings = Warnings(run.folder, run.config)
+    if settings.epochs <= _WARMUP_EPOCHS and not run.config.rollout.offline_epochs:
+        _LOG.warning("nothing is learned: the first epoch only collects; give --epochs 2 or more")
     while run.epoch < settings.epochs:
         clock = Clock()
         epoch = run.epoch + 1
