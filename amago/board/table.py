@@ -59,10 +59,12 @@ def board_rows(root: str | Path) -> list[BoardRow]:
 
 def terminal_table(rows: Sequence[BoardRow]) -> Table:
     """The board for a terminal."""
-    table = Table(title="The board", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title="The board", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in _HEADER:
         left = name in ("task", "method")
-        table.add_column(name, justify="left" if left else "right", no_wrap=name == "task")
+        table.add_column(
+            name, justify="left" if left else "right", no_wrap=name == "method", overflow="fold"
+        )
     for row in rows:
         table.add_row(*row.cells)
     return table
