@@ -269,7 +269,8 @@ def _draw(run: TrainingRun, result: Mapping[str, Any]) -> Pictures:
         settings, make_env = final_test_settings(run.config, run.seed), run.custom.make_env
         policy = make_policy(run.agent.eval(), settings)
         film = write_report(run.folder, policy, run.config.env, settings, make_env=make_env).film
-    return Pictures(curves.read_bytes() if curves.is_file() else None, film)
+    drawn = curves.read_bytes() if curves.is_file() else b""
+    return Pictures(drawn or None, film)
 
 
 def report(run_dir: str | Path, *, which: str = "latest", trust: bool = False) -> Path:

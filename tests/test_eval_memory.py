@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
-from test_run_helpers import command, no_plots, tiny
+from test_run_helpers import command, tiny
 from torch import Tensor, nn
 
 import amago
@@ -272,11 +272,12 @@ def test_memory_is_wiped_in_one_lane_at_a_time() -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    no_plots()
     root = tmp_path_factory.mktemp("runs")
-    for memory in ("transformer", "gru", "feedforward"):
-        config = tiny("dark-key-to-door", {"memory": memory, "run.epochs": 1})
-        api.train(config, 0, root / memory, preset="dark-key-to-door", progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "plot_run", lambda *_, **__: None)
+        for memory in ("transformer", "gru", "feedforward"):
+            config = tiny("dark-key-to-door", {"memory": memory, "run.epochs": 1})
+            api.train(config, 0, root / memory, preset="dark-key-to-door", progress=False)
     return {memory: root / memory for memory in ("transformer", "gru", "feedforward")}
 
 

@@ -105,7 +105,8 @@ def evidence(folder: Path) -> dict[str, Any]:
     del state["seconds"]
     found: dict[str, Any] = {"state": state, "latest": latest.name}
     found["metrics"] = (folder / "metrics.jsonl").read_bytes()
-    found["table"] = (folder / "metrics.csv").read_bytes()
+    table = folder / "metrics.csv"
+    found["table"] = table.read_bytes() if table.exists() else b""
     found["best"] = (folder / "checkpoints" / "best.json").read_text()
     for name in ("model.safetensors", "optimizer.safetensors"):
         found[name] = (latest / name).read_bytes()
