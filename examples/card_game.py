@@ -79,7 +79,7 @@ def main(epochs: int, pairs: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=3, help="3 show that it runs, 40 learn")
+    parser.add_argument("--epochs", type=int, default=3, help="3 show that it runs")
     parser.add_argument("--pairs", type=int, default=4)
     options = parser.parse_args()
     main(options.epochs, options.pairs)
