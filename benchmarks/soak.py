@@ -36,7 +36,8 @@ COMMON = (
 KINDS = {
     "relabeling": f"maze-runner {COMMON}",
     "pixels": f"pixel-recall {COMMON}",
-    "workers": f"gym --env.num-workers 2 --rollout.steps-per-epoch 200 {COMMON}",
+    # Rollouts of one length: longer ones, of an agent that learns, would look like growth.
+    "workers": f"gym --env.id Pendulum-v1 --env.num-workers 2 {COMMON}",
 }
 MARKS = ("<!-- soak -->", "<!-- end of soak -->")
 RELATIVE = "in units of fixed work"
