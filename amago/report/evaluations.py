@@ -78,16 +78,14 @@ def players(result: Result) -> dict[str, Result]:
 def tenths_tell(result: Result) -> bool:
     """Whether tenths of the horizon say how well the agent adapts.
 
-    They do where solved trials make room for more, or where the oracle earns in every tenth;
-    elsewhere they show only when the task pays, or how long a rollout lasts. Where all rollouts
-    have the same number of trials, the scores per trial say it.
+    They do where a rollout has several trials, or where the oracle earns in every tenth;
+    elsewhere they show only when the task pays, or how long a rollout lasts.
     """
     if not result.get("return_per_block"):
         return False
     oracle: Sequence[float] = (result.get("references") or {}).get("oracle") or ()
-    trials: float = result.get("trials_mean") or 1.0
-    varying = 1.0 < trials < len(result.get("return_per_trial") or ())
-    return varying or (bool(oracle) and all(earned > 0 for earned in oracle))
+    several_trials = (result.get("trials_mean") or 1.0) > 1.0
+    return several_trials or (bool(oracle) and all(earned > 0 for earned in oracle))
 
 
 def percent(share: float | None) -> str:
