@@ -106,7 +106,7 @@ def test_learners_on_another_node_learn_the_same_and_its_loss_is_a_clean_stop(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     # So many epochs that the loss is noticed before the last one.
-    both = {"scale__collectors": 2, "scale__learners": 2, "run__epochs": 40}
+    both = {"scale__collectors": 2, "scale__learners": 2, "run__epochs": 15}
     calm = contents(trained(tmp_path / "calm", tiny(**both)))
     (second,) = cluster.worker_nodes
     placed: list[str] = []
@@ -127,7 +127,7 @@ def test_learners_on_another_node_learn_the_same_and_its_loss_is_a_clean_stop(
     assert placed == [second.node_id]
     kept = re.search(r"the checkpoint of epoch (\d+) is kept; go on with: (.*)", caplog.text)
     assert kept is not None and kept[2] == f"amago resume {folder}"
-    assert 2 <= int(kept[1]) < 40
+    assert 2 <= int(kept[1]) < 15
     api.resume(folder, set={"scale.address": ""})
     assert contents(folder) == calm, "as many processes, placed elsewhere: the same bit for bit"
     assert rows(folder / "timing.jsonl")[-1]["learners"] == 2
