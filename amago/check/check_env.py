@@ -5,15 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import gymnasium as gym
 
 from amago.check.environment import EnvReport, Problem, examine
 from amago.check.forecast import Forecast, forecast
 from amago.envs.in_process import Env
-from amago.envs.registry import MakeEnv, single_env
-from amago.envs.settings import EnvSettings
 from amago.types import ObsSpec
 
 _TOLERANCE = 1e-4
@@ -70,32 +65,6 @@ def check(
             "look for values beyond 1e6 in observations and rewards, and scale them",
         )
     return Check(report, cost)
-
-
-def check_any(env: str | EnvSettings | MakeEnv | Env, num_steps: int, seed: int) -> Check:
-    """Examine what a user calls an environment: an id, settings, an environment, a maker."""
-    if isinstance(env, str):
-        env = EnvSettings(id=env)
-    if isinstance(env, EnvSettings):
-        settings = env
-        kwargs = "".join(f" --env.kwargs.{name} {value}" for name, value in env.kwargs.items())
-        launch = f"amago train gym --env.id {env.id}{kwargs}"
-        return check(lambda: single_env(settings), num_steps, seed, launch)
-    if isinstance(env, gym.Env):
-        kept = _KeptOpen(env)
-        return check(lambda: kept, num_steps, seed)
-    if not callable(env):
-        raise ValueError(
-            "expected the id of an environment, a gymnasium.Env or a function that makes one, got "
-            f"{type(env).__name__}; of a vector environment, check a single lane"
-        )
-    return check(env, num_steps, seed)
-
-
-class _KeptOpen(gym.Wrapper[Any, Any, Any, Any]):
-    """A user's own environment, which is not ours to close."""
-
-    def close(self) -> None: ...
 
 
 def _seen(report: EnvReport) -> list[tuple[str, str]]:
