@@ -30,6 +30,7 @@ SMALL_WORLD = {"corridor": 6, "grid": 3, "trial_limit": 6, "horizon": 12, "delay
 FEW = {
     "env.num_lanes": 3,
     "env.eval_lanes": 4,
+    "rollout.steps_per_epoch": None,
     "replay.batch_size": 4,
     "run.epochs": 2,
     "run.updates_per_epoch": 2,

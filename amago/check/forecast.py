@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -196,7 +197,8 @@ def _stretch(trajectories: list[Trajectory], context: int) -> Trajectory:
 def _time_updates(learner: Learner, config: Config, window: Trajectory, seed: int) -> float:
     """Seconds per update on a batch of full windows, the first update apart."""
     seed_torch(seed, "check updates")
-    size = config.replay.batch_size
+    rows = config.replay.batch_rows
+    size = math.ceil(rows / window.num_steps) if rows else config.replay.batch_size
     batch = collate([window] * size, [0] * size, max_goals(learner.agent.spec))
     learner.step(batch)
     begin = time.perf_counter()
