@@ -42,7 +42,7 @@ RECIPE = override(
         "heads.popart_rate": 0.005,
         "agent.discounts": "horizon",
         "agent.acting_discount": None,
-        "agent.target_tau": 0.2,
+        "agent.target_tau": 0.1,
         "optim.learning_rate": 1e-3,
         "optim.final_fraction": 0.05,
         "optim.warmup_updates": 100,
@@ -56,7 +56,7 @@ RECIPE = override(
 
 Two heads of 32 and relative positions, rows as whole transitions, about 2,400 of them an update;
 discounts from the reward alone to half the horizon, at most 50 steps; critics whose hidden layers
-are normalised and targets that follow them within five updates, so that values of fifty steps
+are normalised and targets that follow them within ten updates, so that values of fifty steps
 arrive within hundreds of updates; a learning rate that falls to a twentieth, which sharpens the
 small differences between actions; an optimiser that forgets the large gradients of the beginning
 within twenty updates.
