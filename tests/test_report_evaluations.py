@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,18 @@ from amago.envs.in_process import InProcessVector
 from amago.evaluation.evaluate import evaluate
 from amago.evaluation.pooled import pool
 from amago.report.evaluations import evaluation_table, headline, tenths_tell, verdict
+from amago.report.page import Shown, report_page
 from amago.report.panels import levels
 from amago.report.runs import find_runs, read_run
 from amago.report.suites import _suite_table, suite_rows
 from amago.report.sweeps import summarise_sweep
 from amago.report.tables import sweep_rows
 from amago.rollout.random_policy import RandomPolicy
-from amago.rollout.stats import RolloutRecord, Trial, summarise
+from amago.rollout.scores import SCORES, Score, summarise
+from amago.rollout.stats import RolloutRecord, Trial
+from amago.training.view import COLUMNS
+
+DOCUMENTED = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 def _printed(shown: RenderableType, width: int = 80) -> str:
@@ -49,6 +55,25 @@ RESULT: dict[str, Any] = {
         "oracle": {"return_mean": 4.0, "success_rate": 1.0},
     },
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.key)
+def test_every_score_of_the_list_is_computed_shown_and_explained(score: Score, tmp_path: Path):
+    assert score.key in summarise([_record((3, 1.0, True), (9, 0.0, False))])
+    names = [f"rollout/{score.key}", score.key.removeprefix("return")]
+    assert any(f"`{name}`" in DOCUMENTED for name in names)
+    if score.label:
+        run = read_run(write_run(tmp_path / "run"))
+        page = report_page(replace(run, result=RESULT), {}, Shown())
+        assert f"<th>{score.label}</th>" in page
+        rows = [
+            line.split()[0]
+            for line in _printed(evaluation_table(RESULT)).split("\n")
+            if line.strip()
+        ]
+        assert score.label in rows
+    shown = {name for _, name in COLUMNS}
+    assert shown >= {f"{part}/{score.key}" for part in score.live}
 
 
 def test_random_play_and_a_control_stand_beside_the_agent() -> None:

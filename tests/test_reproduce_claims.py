@@ -254,7 +254,7 @@ def test_an_export_holds_the_evidence_and_no_weights(tmp_path: Path) -> None:
         "pace.json",
     }  # fmt: skip
     claim = read_claim(target)
-    assert claim.command == "amago sweep wind" and claim.metric.name == "success"
+    assert claim.command == "amago sweep wind" and claim.metric.label == "success"
     before, after = read_run(root / "wind" / "seed-1"), claim.arms[0].runs[1]
     assert len(after.evaluations) == len(before.evaluations) == 10
     assert after.evaluations[-1]["eval/return_mean"] == 3.0

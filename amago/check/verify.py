@@ -9,12 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from amago.agent.agent import Agent
+from amago.agent.make import make_agent
 from amago.check.audit import audit
 from amago.config import Config, from_dict
-from amago.envs.registry import make_vector
 from amago.replay.codec import DamagedRecordError
 from amago.replay.rarity import combine, count
 from amago.replay.reader import TrajectoryReader
@@ -127,10 +124,7 @@ def _weights(
     if header.get("custom"):
         return "not compared with the settings: the run has classes of its own"
     check_env(folder, config.env, trust=trust)
-    env = make_vector(config.env, seed=0, num_lanes=max(1, len(config.env.ids)))
-    env.close()
-    with torch.device("meta"):
-        agent = Agent(env.spec, config)
+    agent = make_agent(config, empty=True)
     checkpoint.check_shapes(latest, agent)
     checkpoint.check_numbers(latest)
     return f"{sum(p.numel() for p in agent.parameters()):,} parameters, as the settings say"

@@ -13,6 +13,7 @@ from amago.config import Config
 from amago.doctor.history import History
 from amago.doctor.rules import below_random
 from amago.report.tables import number
+from amago.rollout.scores import SHOWN, Score
 
 Result = Mapping[str, Any]
 NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
@@ -40,7 +41,7 @@ def headline(result: Result) -> str | None:
 
 
 def evaluation_table(result: Result) -> Table:
-    """Return, success and trials; a column for every player of the same worlds."""
+    """All known scores, then single trials; a column for every player of the same worlds."""
     others, title = players(result), f"Evaluation{_what(result)}"
     table = Table(
         title=title,
@@ -55,18 +56,23 @@ def evaluation_table(result: Result) -> Table:
     for name in ("agent", *(NAMES[other] for other in others)):
         table.add_column(name, justify="right")
     scores = [result, *others.values()]
-    episodes = result.get("episodes")
-    table.add_row("return", *(_return(score, episodes) for score in scores))
-    if any(score.get("success_rate") is not None for score in scores):
-        table.add_row("success", *(percent(score.get("success_rate")) for score in scores))
-    if result.get("trials_mean") is not None:
-        table.add_row("trials", *(number(score.get("trials_mean")) for score in scores))
+    for label, cells in score_cells(scores, result.get("episodes")):
+        table.add_row(label, *cells)
     for index in _shown_trials(result):
         table.add_row(f"trial {index + 1}", *(_trial(score, index) for score in scores))
     for task, earned in result.get("tasks", {}).items():
         rest = [number(earned.get(f"{other}_return_mean")) for other in others]
         table.add_row(task, number(earned["return_mean"]), *rest)
     return table
+
+
+def score_cells(players: Sequence[Result], episodes: int | None) -> list[tuple[str, list[str]]]:
+    """The scores that any of the players has: the label, and one cell for each of them."""
+    return [
+        (score.label, [_cell(score, scores, episodes) for scores in players])
+        for score in SHOWN
+        if any(scores.get(score.key) is not None for scores in players)
+    ]
 
 
 def players(result: Result) -> dict[str, Result]:
@@ -97,10 +103,11 @@ def standard_error(deviation: float | None, episodes: int | None) -> float | Non
     return None if deviation is None or not episodes else deviation / math.sqrt(episodes)
 
 
-def _return(score: Result, episodes: int | None) -> str:
-    error = standard_error(score.get("return_std"), episodes)
-    mean = number(score.get("return_mean"))
-    return mean if error is None else f"{mean} ± {number(error)}"
+def _cell(score: Score, scores: Result, episodes: int | None) -> str:
+    value = scores.get(score.key)
+    text = percent(value) if score.percent else number(value)
+    error = standard_error(scores.get(score.spread), episodes) if score.spread else None
+    return text if error is None else f"{text} ± {number(error)}"
 
 
 def _trial(score: Result, index: int) -> str:

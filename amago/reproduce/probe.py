@@ -6,7 +6,6 @@ instruction.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, literal, override
-from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.instructions import success_per_instruction
@@ -54,10 +52,7 @@ def run_probe(run: Path, probe: Probe) -> dict[str, Any]:
 def _scores(
     source: Source, env: EnvSettings, settings: PlaySettings, probe: Probe
 ) -> list[dict[str, Any]]:
-    with contextlib.closing(
-        make_vector(source.config.env, seed=0, num_lanes=max(1, len(source.config.env.ids)))
-    ) as vector:
-        agent = source.build(vector.spec).eval()
+    agent = source.build().eval()
     if probe.instructions:
         policy = make_policy(agent, settings)
         return success_per_instruction(policy, agent.spec, env, settings, probe.instructions)

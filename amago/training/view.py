@@ -11,10 +11,17 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from amago.rollout.scores import SHOWN
+
+_PARTS = {"rollout": "", "eval": "eval "}
+"""Parts of the metrics that have scores, and what the live view calls them."""
 COLUMNS = (
-    ("return", "rollout/return_mean"),
-    ("success", "rollout/success_rate"),
-    ("eval return", "eval/return_mean"),
+    *(
+        (prefix + score.label, f"{part}/{score.key}")
+        for part, prefix in _PARTS.items()
+        for score in SHOWN
+        if part in score.live
+    ),
     ("critic loss", "loss/critic"),
     ("actor loss", "loss/actor"),
     ("entropy", "policy/entropy"),

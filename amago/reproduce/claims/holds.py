@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import Literal
 
-from amago.report.metrics import Metric
 from amago.report.statistics import bootstrap_interval, final_window_mean
 from amago.report.tables import number
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.probes import probe_success
 from amago.reproduce.claims.scores import arm_scores, known, mean, reference_score
+from amago.rollout.scores import Score
 
 _FORM = re.compile(
     r"(?:(?P<task>[^:]+): )?(?P<left>.+?) (?P<sign>>=|<=|>|<) (?P<right>.+?)"
@@ -141,14 +141,14 @@ def _quantity(arm: Arm, quantity: str) -> list[float | None]:
     return [final_window_mean(curve) if curve else None for curve in curves]
 
 
-def _error(arm: Arm, metric: Metric) -> float | None:
+def _error(arm: Arm, metric: Score) -> float | None:
     """Half the interval of one seed, over its rollouts."""
     pooled = (arm.runs[0].result or {}).get("pooled") or {}
-    error = pooled.get(f"{metric.name}_error")
+    error = pooled.get(f"{metric.label}_error")
     return None if error is None else _TWO_SIGMA * float(error)
 
 
-def _shown(score: _Score, metric: Metric) -> str:
+def _shown(score: _Score, metric: Score) -> str:
     def text(value: float) -> str:
         return f"{100 * value:.0f}%" if metric.percent else number(value)
 
