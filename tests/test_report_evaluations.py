@@ -22,9 +22,9 @@ from amago.evaluation.evaluate import evaluate
 from amago.evaluation.pooled import pool
 from amago.report.evaluations import evaluation_table, headline, tenths_tell, verdict
 from amago.report.page import Shown, report_page
-from amago.report.panels import levels
+from amago.report.panels import _levels
 from amago.report.runs import find_runs, read_run
-from amago.report.suites import _suite_table, suite_rows
+from amago.report.suites import _suite_rows, _suite_table
 from amago.report.sweeps import summarise_sweep
 from amago.report.tables import sweep_rows
 from amago.rollout.random_policy import RandomPolicy
@@ -245,7 +245,7 @@ def test_a_control_without_memory_is_trained_beside_on_request(tmp_path, capsys,
     assert result["reference_scores"]["no memory"]["return_mean"] == measured["return_mean"]
     # Same worlds: random play earned the same in both.
     assert result["random_return_mean"] == measured["random_return_mean"]
-    assert levels(read_run(folder), "return_mean").keys() == {"random", "oracle", "no memory"}
+    assert _levels(read_run(folder), "return_mean").keys() == {"random", "oracle", "no memory"}
     code, out, _ = command(capsys, "train", "t-maze", *given, "--exist", "resume")
     assert code == 0 and "no memory" in out and len(lines(folder / "control")) == 2
 
@@ -282,7 +282,7 @@ def test_sweeps_and_suites_show_random_play_and_what_is_not_better(tmp_path, mon
     text = console.export_text()
     assert text.startswith("Not better than random play: id=BadEasy")
     assert "random" in text and max(map(len, text.splitlines())) <= 80
-    text = _printed(_suite_table(suite_rows(find_runs(tmp_path))))
+    text = _printed(_suite_table(_suite_rows(find_runs(tmp_path))))
     assert "0.900 !" in text and "0.100" in text and max(map(len, text.splitlines())) <= 80
 
 
@@ -291,7 +291,7 @@ def test_runs_that_are_not_finished_know_random_play_from_their_first_evaluation
     rows = lines(folder)
     rows[1]["random/return_mean"] = 0.25
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert levels(read_run(folder), "return_mean") == {"random": 0.25}
+    assert _levels(read_run(folder), "return_mean") == {"random": 0.25}
 
 
 def test_every_preset_says_how_its_agent_acts_and_eval_follows(tmp_path, capsys, no_plots) -> None:

@@ -16,9 +16,9 @@ from amago.report.tables import number
 from amago.rollout.scores import SHOWN, Score
 
 Result = Mapping[str, Any]
-NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
+_NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
 """Other players, in the order of their columns."""
-MOST_TRIALS = 8
+_MOST_TRIALS = 8
 _WIDEST = 79
 """Columns that a title may take before it is broken."""
 
@@ -42,7 +42,7 @@ def headline(result: Result) -> str | None:
 
 def evaluation_table(result: Result) -> Table:
     """All known scores, then single trials; a column for every player of the same worlds."""
-    others, title = players(result), f"Evaluation{_what(result)}"
+    others, title = _players(result), f"Evaluation{_what(result)}"
     table = Table(
         title=title,
         min_width=min(len(title), _WIDEST),
@@ -53,7 +53,7 @@ def evaluation_table(result: Result) -> Table:
         caption_justify="left",
     )
     table.add_column("")
-    for name in ("agent", *(NAMES[other] for other in others)):
+    for name in ("agent", *(_NAMES[other] for other in others)):
         table.add_column(name, justify="right")
     scores = [result, *others.values()]
     for label, cells in score_cells(scores, result.get("episodes")):
@@ -75,10 +75,10 @@ def score_cells(players: Sequence[Result], episodes: int | None) -> list[tuple[s
     ]
 
 
-def players(result: Result) -> dict[str, Result]:
+def _players(result: Result) -> dict[str, Result]:
     """The scores of the other players, in the order of their columns."""
     known = result.get("reference_scores") or {}
-    return {name: known[name] for name in NAMES if name in known}
+    return {name: known[name] for name in _NAMES if name in known}
 
 
 def tenths_tell(result: Result) -> bool:
@@ -99,14 +99,14 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}%"
 
 
-def standard_error(deviation: float | None, episodes: int | None) -> float | None:
+def _standard_error(deviation: float | None, episodes: int | None) -> float | None:
     return None if deviation is None or not episodes else deviation / math.sqrt(episodes)
 
 
 def _cell(score: Score, scores: Result, episodes: int | None) -> str:
     value = scores.get(score.key)
     text = percent(value) if score.percent else number(value)
-    error = standard_error(scores.get(score.spread), episodes) if score.spread else None
+    error = _standard_error(scores.get(score.spread), episodes) if score.spread else None
     return text if error is None else f"{text} ± {number(error)}"
 
 
@@ -122,7 +122,7 @@ def _trial(score: Result, index: int) -> str:
 def _shown_trials(result: Result) -> list[int]:
     """All trials, or the first few and the last of many."""
     count = len(result.get("return_per_trial") or ())
-    return [*range(min(count, MOST_TRIALS - 1)), *([count - 1] if count >= MOST_TRIALS else [])]
+    return [*range(min(count, _MOST_TRIALS - 1)), *([count - 1] if count >= _MOST_TRIALS else [])]
 
 
 def _what(result: Result) -> str:

@@ -26,10 +26,10 @@ from amago.training.header import read_header
 from amago.training.process import prepare_process
 from amago.training.source import Source, find_source
 
-KEPT = "kept"
+_KEPT = "kept"
 
 
-def run_probe(run: Path, probe: Probe) -> dict[str, Any]:
+def _run_probe(run: Path, probe: Probe) -> dict[str, Any]:
     """The scores of every checkpoint that the probe asks for."""
     rows = []
     seed = int(read_header(run)["seed"])
@@ -63,7 +63,7 @@ def _scores(
 
 
 def _sources(run: Path, which: str) -> Iterator[Source]:
-    if which != KEPT:
+    if which != _KEPT:
         yield find_source(run, which)
         return
     for path in reversed(kept.kept(run / "checkpoints")):
@@ -81,7 +81,7 @@ def main(run: str, probe: str, folder: str) -> None:
         key: tuple(value) if isinstance(value, list) else value
         for key, value in json.loads(probe).items()
     }
-    result = run_probe(Path(run), Probe(**fields))
+    result = _run_probe(Path(run), Probe(**fields))
     Path(folder).mkdir(parents=True, exist_ok=True)
     write_json(Path(folder) / "result.json", result)
 

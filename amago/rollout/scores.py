@@ -15,7 +15,7 @@ import numpy as np
 from amago.rollout.stats import RolloutRecord, Trial
 
 Records = Sequence[RolloutRecord]
-Summary = dict[str, Any]
+_Summary = dict[str, Any]
 """Scores of some rollouts by name."""
 
 
@@ -102,7 +102,7 @@ COMPARED = {score.label: score for score in SCORES if score.compared}
 """What runs are compared by."""
 
 
-def summarise(records: Iterable[RolloutRecord]) -> Summary:
+def summarise(records: Iterable[RolloutRecord]) -> _Summary:
     """All scores, and per task under "tasks" where there are several."""
     played = list(records)
     tasks: dict[str, list[RolloutRecord]] = {}
@@ -126,7 +126,7 @@ def success_by_length(records: Iterable[RolloutRecord]) -> dict[str, dict[str, f
     }
 
 
-def _all_scores(records: Records) -> Summary:
+def _all_scores(records: Records) -> _Summary:
     return {score.key: score.of(records) for score in SCORES}
 
 

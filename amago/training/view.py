@@ -64,7 +64,7 @@ class Silent:
     def close(self) -> None: ...
 
 
-class PlainView:
+class _PlainView:
     """For logs and pipes: one line per epoch."""
 
     def __init__(self, epochs: int) -> None:
@@ -88,7 +88,7 @@ class PlainView:
     def close(self) -> None: ...
 
 
-class LiveView:
+class _LiveView:
     """For a terminal: a progress bar and a table that stay in place."""
 
     def __init__(self, epochs: int, done: int, console: Console) -> None:
@@ -141,8 +141,8 @@ def make_view(epochs: int, done: int = 0) -> View:
         return NotebookView(epochs, done)
     console = Console()
     if console.is_terminal and sys.stdout.isatty():
-        return LiveView(epochs, done, console)
-    return PlainView(epochs)
+        return _LiveView(epochs, done, console)
+    return _PlainView(epochs)
 
 
 def number(value: float) -> str:

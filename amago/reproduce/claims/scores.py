@@ -13,7 +13,7 @@ from amago.rollout.scores import Score
 
 
 @dataclass(frozen=True)
-class Scores:
+class _Scores:
     """One number per seed; None where a run has no such number."""
 
     window: tuple[float | None, ...]
@@ -21,13 +21,13 @@ class Scores:
     final: tuple[float | None, ...]
 
 
-def arm_scores(arm: Arm, metric: Score) -> Scores:
+def arm_scores(arm: Arm, metric: Score) -> _Scores:
     """The scores of all seeds."""
     curves = [
         [float(row[metric.evaluation]) for row in run.evaluations if metric.evaluation in row]
         for run in arm.runs
     ]
-    return Scores(
+    return _Scores(
         window=tuple(final_window_mean(curve) if curve else None for curve in curves),
         best=tuple(maximum(curve) if curve else None for curve in curves),
         final=tuple((run.result or {}).get(metric.key) for run in arm.runs),

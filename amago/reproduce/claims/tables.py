@@ -42,7 +42,7 @@ def claim_page(claim: Claim) -> str:
         wrapped(claim.answer) if claim.answer else "",
         "\n".join(bullet(str(verdict)) for verdict in verdicts(claim)),
         f"![{claim.question}]({claim.picture})",
-        *([claim_table(claim), wrapped(_LEGEND), _origin(claim)] if claim.arms else []),
+        *([_claim_table(claim), wrapped(_LEGEND), _origin(claim)] if claim.arms else []),
         views.table(claim),
         *(paragraph(text) for text in claim.details.strip().split("\n\n")),
         *(csv_table(claim.folder / name) for name in claim.tables),
@@ -67,7 +67,7 @@ def _title(arm: Arm) -> str:
     return f"{arm.task}: {arm.name}" if arm.task else arm.name
 
 
-def claim_table(claim: Claim) -> str:
+def _claim_table(claim: Claim) -> str:
     """All arms with all seeds; random play and the oracle below the arms of each task."""
     names = ["arm", f"{claim.measure}: final window", "maximum", "final test", "minutes"]
     several = len(claim.tasks) > 1
