@@ -19,7 +19,7 @@ import amago
 from amago import api
 from amago.arguments import resolve, run_name
 from amago.training.notebook import NotebookView, in_notebook
-from amago.training.view import PlainView, make_view
+from amago.training.view import _PlainView, make_view
 
 SMALL = {
     "run.updates_per_epoch": 1,
@@ -247,7 +247,7 @@ def test_a_notebook_shows_progress_as_one_changing_page_without_control_characte
 def test_a_program_gets_plain_lines_and_may_ask_for_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert not in_notebook() and isinstance(make_view(3), PlainView)
+    assert not in_notebook() and isinstance(make_view(3), _PlainView)
     amago.train(tiny("wind"), run_dir="shown")
     assert "epoch 2/2 | return" in capsys.readouterr().out
     amago.train(tiny("wind"), run_dir="silent", progress=False)

@@ -20,7 +20,7 @@ import amago
 from amago import api
 from amago.cli import main
 from amago.config import Config, override
-from amago.envs.catalogue import TASKS, task_arguments
+from amago.envs.catalogue import TASKS, _task_arguments
 from amago.training import checkpoint, kept
 from amago.training.view import Silent
 
@@ -51,7 +51,7 @@ def short_world(config: Config) -> dict[str, Any]:
         count = len(config.env.ids)
         ids = tuple(f"{config.env.id}?corridor={3 + number}" for number in range(count))
         return {"env.ids": ids, "env.num_lanes": count, "env.eval_lanes": count}
-    known = task_arguments(config.env.id)
+    known = _task_arguments(config.env.id)
     return {"env.kwargs": {key: size for key, size in SMALL_WORLD.items() if key in known}}
 
 
@@ -125,9 +125,9 @@ def differing(a: Path, b: Path) -> list[str]:
 
 def sign(path: Path) -> None:
     """Give the files of a checkpoint, whatever is in them, checksums that fit."""
-    names = (checkpoint.MODEL, checkpoint.OPTIMIZER, checkpoint.STATE)
-    sums = {name: checkpoint.digest((path / name).read_bytes()) for name in names}
-    (path / checkpoint.CHECKSUMS).write_text(json.dumps(sums))
+    names = (checkpoint.MODEL, checkpoint._OPTIMIZER, checkpoint._STATE)
+    sums = {name: checkpoint._digest((path / name).read_bytes()) for name in names}
+    (path / checkpoint._CHECKSUMS).write_text(json.dumps(sums))
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -165,7 +165,8 @@ def test_ml1_keeps_its_goal_over_the_trials_and_repeats_a_seed():
 def test_ml1_success_lasts_until_the_trial_is_over_and_is_told_per_trial():
     from metaworld.policies import SawyerReachV3Policy
 
-    from amago.rollout.stats import RolloutTracker, summarise
+    from amago.rollout.scores import summarise
+    from amago.rollout.stats import RolloutTracker
     from amago.types import Step
 
     expert = SawyerReachV3Policy()

@@ -62,11 +62,11 @@ class Forecast:
                        f"{_size(self.peak_bytes)} of memory; {self.total_seconds / 60:.3g} minutes "
                        "for all of the gym preset's"),
             ("acting", f"equals training to {self.acting_error:.1g}"),
-            ("suggested", command(self.launch, self.settings)),
+            ("suggested", _command(self.launch, self.settings)),
         ]  # fmt: skip
 
 
-def command(launch: str, settings: dict[str, Any]) -> str:
+def _command(launch: str, settings: dict[str, Any]) -> str:
     """How to start training with some settings: on the command line, or from Python."""
     if launch.startswith("amago train"):
         flags = [f"--{key.replace('_', '-')} {value}" for key, value in settings.items()]
@@ -76,7 +76,7 @@ def command(launch: str, settings: dict[str, Any]) -> str:
     return f"amago.train(amago.override(amago.preset('gym'), {changes}), {launch})"
 
 
-def suggest(report: EnvReport) -> dict[str, Any]:
+def _suggest(report: EnvReport) -> dict[str, Any]:
     """Values for the gym preset that fit the environment."""
     assert report.spec is not None
     horizon = report.spec.horizon or report.longest
@@ -97,7 +97,7 @@ def forecast(
     make_env: Callable[[], Env], report: EnvReport, seed: int, launch: str
 ) -> Forecast | None:
     """Act and update with the suggested settings; None where an update was not finite."""
-    settings = suggest(report)
+    settings = _suggest(report)
     config = override(preset("gym"), {k: v for k, v in settings.items() if "env." not in k})
     context = settings["replay.context_length"]
     seed_torch(seed, "check")
