@@ -14,6 +14,7 @@ from amago.config import Config, override
 
 QUICK = {
     "run.threads": 1,
+    "run.report": False,
     "run.updates_per_epoch": 50,
     "run.eval_interval": 1000,
     "run.eval_episodes": 16,
