@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Iterator
 from multiprocessing import forkserver
 
 import pytest
@@ -19,3 +20,11 @@ def quick_collectors() -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload(
         ["amago.scale.collect_processes"]
     )
+
+
+@pytest.fixture(scope="module")
+def no_curves() -> Iterator[None]:
+    """Runs without curves.png: drawing takes longer than all else that tiny runs do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("amago.api.plot_run", lambda *_, **__: None)
+        yield

@@ -20,6 +20,8 @@ from amago.training.source import find_source
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 export = importlib.import_module("amago.cli.export")
 STEPS = 300
 SETTINGS = {

@@ -12,6 +12,8 @@ import pytest
 import amago
 from amago.config import Config, override
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 QUICK = {
     "run.threads": 1,
     "run.report": False,
@@ -46,6 +48,7 @@ class RecallTarget(gym.Env[Any, Any]):
 
 def _t_maze(memory: str, epochs: int) -> Config:
     changes = {"env.kwargs": {"corridor": 10}, "memory": memory, "run.epochs": epochs}
+    changes["replay.batch_rows"] = None  # 2,400 rows are for corridors of 100
     return override(amago.preset("t-maze"), {**QUICK, **changes})
 
 

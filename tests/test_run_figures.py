@@ -16,6 +16,8 @@ from amago.nets.settings import TransformerSettings
 from amago.rollout.stats import RolloutRecord, success_by_length
 from amago.training.header import read_config
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 PLANNED = {"run.epochs": 4, "run.eval_interval": 2, "agent.discounts": (0.5, 0.9, 0.99),
            "agent.acting_discount": 0.9}  # fmt: skip
 
