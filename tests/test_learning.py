@@ -75,7 +75,7 @@ def test_without_memory_a_t_maze_stays_at_one_half(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("memory", ["transformer", "gru"])
+@pytest.mark.parametrize("memory", ["transformer", pytest.param("gru", marks=pytest.mark.slow)])
 def test_continuous_actions_repeat_a_number_that_was_shown_once(
     memory: str, tmp_path: Path
 ) -> None:
