@@ -22,6 +22,8 @@ from amago.replay.store import TrajectoryStore
 from amago.training.interrupt import _how_to_go_on
 from amago.types import Trajectory
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 SMALL = {
     "run.updates_per_epoch": 1,
     "run.eval_episodes": 4,

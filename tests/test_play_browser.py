@@ -19,7 +19,7 @@ import pytest
 import torch
 from test_play_session import untrained
 
-pytest.importorskip("playwright")
+pytest.importorskip("playwright", reason="no playwright; `make install` installs it")
 import uvicorn
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 

@@ -17,6 +17,8 @@ from amago.rollout.scores import success_by_length
 from amago.rollout.stats import RolloutRecord
 from amago.training.header import read_config
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 PLANNED = {"run.epochs": 4, "run.eval_interval": 2, "agent.discounts": (0.5, 0.9, 0.99),
            "agent.acting_discount": 0.9}  # fmt: skip
 

@@ -41,6 +41,11 @@ FEW = {
 }
 
 
+def few(config: Config) -> dict[str, Any]:
+    """Overrides for few lanes, updates and rows per update, counted as the preset counts them."""
+    return FEW if config.replay.batch_rows is None else {**FEW, "replay.batch_rows": 24}
+
+
 def short_world(config: Config) -> dict[str, Any]:
     """Overrides that keep a preset's rollouts short, whatever its environment is."""
     if config.env.trials is not None or "Crafter" in config.env.id:
@@ -58,7 +63,7 @@ def short_world(config: Config) -> dict[str, Any]:
 def tiny(preset: str, overrides: dict[str, Any] | None = None, *, nets: bool = True) -> Config:
     """A preset in which an epoch takes milliseconds."""
     config = amago.preset(preset, "tiny" if nets else None)
-    return override(config, {**FEW, **short_world(config), **(overrides or {})})
+    return override(config, {**few(config), **short_world(config), **(overrides or {})})
 
 
 def flags(config: Config, like: Config) -> list[str]:

@@ -19,6 +19,8 @@ from amago.scale.learn_feed import _ahead
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, open_store
 from amago.training.view import Silent
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 TINY = {
     "env.kwargs.corridor": 6,
     "env.num_lanes": 4,

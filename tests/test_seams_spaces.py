@@ -32,6 +32,8 @@ from amago.rollout.settings import ExplorationSettings
 from amago.serving.predictor import Predictor
 from amago.types import ACTION_MASK, ObsSpec
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 INT = st.integers
 
 leaf_spaces = st.one_of(

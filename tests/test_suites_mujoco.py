@@ -22,6 +22,8 @@ from amago.envs.domains.metaworld.env import MetaWorldML1, full_name
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 CHEETAH, ML1 = "amago/HalfCheetahVelocity-v0", "amago/MetaWorldML1-v0"
 
 
