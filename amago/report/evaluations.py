@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich import box
@@ -13,6 +13,7 @@ from amago.config import Config
 from amago.doctor.history import History
 from amago.doctor.rules import below_random
 from amago.report.tables import number
+from amago.report.tenths import tenths_tell
 
 Result = Mapping[str, Any]
 NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
@@ -75,17 +76,11 @@ def players(result: Result) -> dict[str, Result]:
     return {name: known[name] for name in NAMES if name in known}
 
 
-def tenths_tell(result: Result) -> bool:
-    """Whether tenths of the horizon say how well the agent adapts.
-
-    They do where a rollout has several trials, or where the oracle earns in every tenth;
-    elsewhere they show only when the task pays, or how long a rollout lasts.
-    """
-    if not result.get("return_per_block"):
-        return False
-    oracle: Sequence[float] = (result.get("references") or {}).get("oracle") or ()
-    several_trials = (result.get("trials_mean") or 1.0) > 1.0
-    return several_trials or (bool(oracle) and all(earned > 0 for earned in oracle))
+def shows_tenths(result: Result, fixed_trials: int | None) -> bool:
+    """Whether an evaluation shows tenths of the horizon; `fixed_trials` is --env.trials."""
+    oracle = (result.get("references") or {}).get("oracle")
+    told = tenths_tell(result.get("trials_mean"), fixed_trials, oracle)
+    return told and bool(result.get("return_per_block"))
 
 
 def percent(share: float | None) -> str:
