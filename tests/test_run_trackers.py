@@ -144,6 +144,24 @@ def test_wandb_has_config_curves_film_and_how_the_run_ended(tracked: Path) -> No
 
 
 @needs_wandb
+def test_a_complete_run_that_is_trained_on_stays_one_wandb_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("MODE", "offline"), ("DIR", str(tmp_path)), ("SILENT", "true")):
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    config = tiny("wind", {"run.wandb_project": "mine", "run.report": True})
+    run = api.train(config, 0, tmp_path / "run", progress=False)
+    api.resume(run.run_dir, epochs="+1", trust=True, progress=False)
+    first, second = sorted((tmp_path / "wandb").glob("offline-run-*"))
+    state = json.loads((run.run_dir / "wandb.json").read_text())
+    assert state == {"id": first.name[-8:], "epoch": 3} and second.name.endswith(state["id"])
+    rows = [row for part in (first, second) for row in _sent(part)]
+    # Two epochs, the pictures of the first end, the third epoch, the pictures of the second end.
+    assert [row["_step"] for row in rows] == [2, 4, 5, 6, 7]
+    assert all("path" in rows[index]["film"] for index in (2, 4))
+
+
+@needs_wandb
 def test_going_back_to_an_earlier_epoch_begins_another_wandb_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +207,9 @@ def test_wandb_that_does_not_start_says_what_to_do(
     with pytest.raises(
         ValueError, match=r"No API key.*check the name.*wandb login.*WANDB_MODE=off"
     ):
+        WandbTracker(tmp_path, config)
+    monkeypatch.setenv("WANDB_MODE", "nonsense")
+    with pytest.raises(ValueError, match=r"'dryrun'.*set WANDB_MODE=offline"):
         WandbTracker(tmp_path, config)
 
 

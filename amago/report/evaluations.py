@@ -19,6 +19,7 @@ Result = Mapping[str, Any]
 NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
 """Other players, in the order of their columns."""
 MOST_TRIALS = 8
+_SHORT_SECONDS = 60
 _WIDEST = 79
 """Columns that a title may take before it is broken."""
 
@@ -37,7 +38,8 @@ def headline(result: Result) -> str | None:
     text = f"return {number(pooled['return_mean'])} ± {number(pooled['return_error'])}"
     if pooled.get("success_rate") is not None:
         text += f", success {percent(pooled['success_rate'])} ± {percent(pooled['success_error'])}"
-    return f"{text} ({pooled['evaluations']} evaluations, {pooled['episodes']} rollouts)"
+    evaluations = counted(pooled["evaluations"], "evaluation")
+    return f"{text} ({evaluations}, {counted(pooled['episodes'], 'rollout')})"
 
 
 def evaluation_table(result: Result) -> Table:
@@ -88,6 +90,11 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}%"
 
 
+def counted(count: int, name: str) -> str:
+    """A number of things: 1 epoch, 2 epochs."""
+    return f"{count} {name}{'s' if count != 1 else ''}"
+
+
 def standard_error(deviation: float | None, episodes: int | None) -> float | None:
     return None if deviation is None or not episodes else deviation / math.sqrt(episodes)
 
@@ -120,13 +127,14 @@ def _what(result: Result) -> str:
 
 
 def _conditions(result: Result) -> str:
-    parts = [f"{result.get('episodes', '–')} rollouts"]
+    parts = [counted(result["episodes"], "rollout") if "episodes" in result else "– rollouts"]
     if result.get("greedy") is not None:
         parts.append("most likely actions" if result["greedy"] else "sampled actions")
     if result.get("redrawn"):
-        parts.append(f"{result['redrawn']} worlds redrawn")
+        parts.append(f"{counted(result['redrawn'], 'world')} redrawn")
     if result.get("epochs") is not None:
-        parts.append(f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}")
-    if result.get("seconds") is not None:
-        parts.append(f"{result['seconds'] / 60:.1f} minutes")
+        parts.append(counted(result["epochs"], "epoch"))
+    if (seconds := result.get("seconds")) is not None:
+        short = seconds < _SHORT_SECONDS
+        parts.append(f"{seconds:.0f} seconds" if short else f"{seconds / 60:.1f} minutes")
     return ", ".join(parts) + "; ±: standard error"
