@@ -117,8 +117,7 @@ def test_tensorboard_has_curves_pictures_and_hyperparameters_in_one_file(tracked
 @needs_wandb
 def test_a_resume_continues_the_same_wandb_run(tracked: Path) -> None:
     state = json.loads((tracked / "wandb.json").read_text())
-    first, second = sorted((tracked.parent / "wandb").glob("offline-run-*"))
-    assert first.name.endswith(state["id"]) and second.name.endswith(state["id"])
+    first, second = _parts(tracked.parent, state["id"])
     assert state["epoch"] == 3
     rows = [row for part in (first, second) for row in _sent(part) if "rollout/return_mean" in row]
     told = [{k: v for k, v in row.items() if not isinstance(v, list)} for row in lines(tracked)]
@@ -128,7 +127,8 @@ def test_a_resume_continues_the_same_wandb_run(tracked: Path) -> None:
 
 @needs_wandb
 def test_wandb_has_config_curves_film_and_how_the_run_ended(tracked: Path) -> None:
-    first, second = sorted((tracked.parent / "wandb").glob("offline-run-*"))
+    state = json.loads((tracked / "wandb.json").read_text())
+    first, second = _parts(tracked.parent, state["id"])
     for part, rate in ((first, 3e-4), (second, 1e-5)):
         config = _config(part)
         assert config["seed"] == 0 and config["env"]["id"] == "amago/Wind-v0"
@@ -145,16 +145,17 @@ def test_wandb_has_config_curves_film_and_how_the_run_ended(tracked: Path) -> No
 
 @needs_wandb
 def test_a_complete_run_that_is_trained_on_stays_one_wandb_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tracked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("MODE", "offline"), ("DIR", str(tmp_path)), ("SILENT", "true")):
+    base = tracked.parent  # W&B reads its folder once in a process
+    for name, value in (("MODE", "offline"), ("DIR", str(base)), ("SILENT", "true")):
         monkeypatch.setenv(f"WANDB_{name}", value)
     config = tiny("wind", {"run.wandb_project": "mine", "run.report": True})
     run = api.train(config, 0, tmp_path / "run", progress=False)
     api.resume(run.run_dir, epochs="+1", trust=True, progress=False)
-    first, second = sorted((tmp_path / "wandb").glob("offline-run-*"))
     state = json.loads((run.run_dir / "wandb.json").read_text())
-    assert state == {"id": first.name[-8:], "epoch": 3} and second.name.endswith(state["id"])
+    first, second = _parts(base, state["id"])
+    assert state["epoch"] == 3
     rows = [row for part in (first, second) for row in _sent(part)]
     # Two epochs, the pictures of the first end, the third epoch, the pictures of the second end.
     assert [row["_step"] for row in rows] == [2, 4, 5, 6, 7]
@@ -225,6 +226,11 @@ def _write_run(folder: Path, config: Any, epochs: int) -> None:
     for name in ("metrics", "timing"):
         rows = "".join(f'{{"epoch": {epoch}}}\n' for epoch in range(1, epochs + 1))
         (folder / f"{name}.jsonl").write_text(rows)
+
+
+def _parts(base: Path, name: str) -> list[Path]:
+    """What W&B stored of one run offline, one folder per session of amago."""
+    return sorted((base / "wandb").glob(f"offline-run-*-{name}"))
 
 
 def _records(part: Path) -> list[Any]:
