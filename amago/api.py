@@ -16,6 +16,7 @@ from amago.agent.terms import Term
 from amago.arguments import new_run_dir, resolve, run_name
 from amago.check.before import check_before_training, is_foreign
 from amago.config import Config, from_dict, override
+from amago.envs.foreign import what_it_is
 from amago.envs.in_process import Env, InProcessVector
 from amago.envs.registry import MakeEnv, named_env, single_env
 from amago.envs.settings import EnvSettings
@@ -223,6 +224,9 @@ def evaluate(
             f"instruction={instruction!r} needs lanes that evaluate makes itself; pass the id of "
             f"the environment or a function that makes one, not a {type(env).__name__}"
         )
+    if not isinstance(given, gym.Env) and not hasattr(given, "num_lanes"):
+        what, remedy = what_it_is(given)
+        raise ValueError(f"expected an environment to evaluate on, got {what}; {remedy}")
     lanes = InProcessVector(lambda: given, 1, seed) if isinstance(given, gym.Env) else given
     check_fits(agent.spec, lanes.spec)
     return evaluate_policy(make_policy(agent, settings), lanes, episodes)

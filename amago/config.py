@@ -151,9 +151,20 @@ def _checked(value: Any, hint: Any, where: str) -> Any:
     if isinstance(value, int | float) and not abs(value) < 2**53:
         raise ValueError(f"{where} must be a finite number, got {value!r}")
     if not _fits(value, hint):
-        wanted = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
-        raise ValueError(f"{where} must be {wanted}, got {value!r}")
+        raise ValueError(f"{where} must be {_spelled(hint)}, got {value!r}")
     return value
+
+
+def _spelled(hint: Any) -> str:
+    """A type in words: auto, wide, or a list of float."""
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return ", ".join(map(str, options))
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(map(_spelled, options))
+    if origin is tuple:
+        return f"a list of {_spelled(options[0])}"
+    return "None" if hint is type(None) else str(getattr(hint, "__name__", hint))
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -62,7 +62,7 @@ def _check(results: list[Result]) -> dict[tuple[str, str | None], Result]:
 @pytest.mark.usefixtures("in_this_process")
 def test_the_learner_is_shown_beside_the_machines_limit_and_the_plain_implementation() -> None:
     case = learner._UpdateCase("tiny", TINY, utilisation=0.65, peak_gb=2.0)
-    rows = _check(learner.run(BENCH, [case]))
+    rows = _check(list(learner.run(BENCH, [case])))
     measured = {("s/update", "matmul"), ("s/update", "plain"), ("GB at peak", None)}
     assert set(rows) == {("GFLOP/s", None), *measured}
     assert str(rows["s/update", "matmul"].target) == "ratio ≥ 0.65"
@@ -73,7 +73,7 @@ def test_the_learner_is_shown_beside_the_machines_limit_and_the_plain_implementa
 def test_updates_per_second_and_windows_of_uniform_length() -> None:
     fast = learner._UpdateCase("fast", TINY, per_second=9.0)
     ragged = learner._UpdateCase("ragged", replace(TINY, batch_size=8), faster_than_padded=1.7)
-    rows = _check(learner.run(BENCH, [fast, ragged]))
+    rows = _check(list(learner.run(BENCH, [fast, ragged])))
     assert str(rows["updates/s", "matmul"].target) == "value ≥ 9"
     assert str(rows["s/update", "padded"].target) == "ratio ≥ 1.7"
     assert rows["s/update", "matmul"].target is None
@@ -102,7 +102,7 @@ def test_batches_have_the_lengths_that_were_asked_for() -> None:
 
 def test_the_table_of_targets_is_complete() -> None:
     """Sizes as the targets name them."""
-    popgym, long, medium, ragged = learner.CASES
+    medium, popgym, long, ragged = learner.CASES
     assert popgym.size == Size(256, 3, (512, 512, 200), 24, 100)
     assert long.size == ragged.size == Size(256, 3, (128, 128, 64), 24, 500)
     assert medium.size == Size(128, 2, (128, 128, 64), 24, 128)
@@ -121,7 +121,7 @@ def test_the_table_of_targets_is_complete() -> None:
 @pytest.mark.usefixtures("in_this_process")
 def test_long_contexts_and_sliding_caches() -> None:
     long = [memory._LongCase(40, 2.5, 2.0), memory._LongCase(80, None, 12.0, slow=True)]
-    results = memory.run(BENCH, long, acting=(4, 16), size=replace(TINY, batch_size=1))
+    results = list(memory.run(BENCH, long, acting=(4, 16), size=replace(TINY, batch_size=1)))
     assert len(results) == 6
     _check(results)
     speed, peak, once, _, acting, slid = results
@@ -136,7 +136,7 @@ def test_long_contexts_and_sliding_caches() -> None:
 def test_a_quick_run_leaves_out_what_takes_minutes() -> None:
     said: list[str] = []
     bench = replace(BENCH, quick=True, say=said.append)
-    results = memory.run(bench, [memory._LongCase(80, None, 1.0, slow=True)], (2, 4), TINY)
+    results = list(memory.run(bench, [memory._LongCase(80, None, 1.0, slow=True)], (2, 4), TINY))
     assert len(results) == 2 and any("left out" in message for message in said)
 
 
@@ -171,7 +171,7 @@ def test_the_peak_of_a_child_is_not_that_of_its_parent() -> None:
 @pytest.mark.skipif(not LINUX, reason="resident memory is read from /proc")
 @pytest.mark.usefixtures("in_this_process")
 def test_replay_is_sampled_beside_the_learner_and_read_through() -> None:
-    results = replay.run(BENCH, num_trajectories=150, num_steps=20, sizes=[TINY])
+    results = list(replay.run(BENCH, num_trajectories=150, num_steps=20, sizes=[TINY]))
     sampling, resident, own = results
     assert (sampling.unit, sampling.yardstick) == ("ms/batch", "learner")
     assert str(sampling.target) == "ratio ≤ 0.05" and sampling.ratio is not None
@@ -196,7 +196,7 @@ def test_a_store_is_filled_with_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_rollouts_are_counted_and_the_best_number_of_lanes_is_found() -> None:
     tiny = rollout._Acting(16, 2, (8,), (8,), corridor=4, num_layers=1)
-    results = rollout.run(BENCH, wide=tiny, narrow=tiny, lanes=(2, 6), many=3)
+    results = list(rollout.run(BENCH, wide=tiny, narrow=tiny, lanes=(2, 6), many=3))
     _check(results)
     bare, plain, best, many = results
     assert [row.yardstick for row in results] == ["no network", "plain", "2 lanes", "no network"]

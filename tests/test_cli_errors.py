@@ -29,6 +29,16 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(api, "plot_run", lambda *_: None)
 
 
+def test_a_value_of_the_wrong_kind_is_told_in_words_which_kinds_there_are() -> None:
+    for setting, value, told in (
+        ("agent.discounts", 0.5, "auto, wide, single, horizon or a list of float, got 0.5"),
+        ("env.trials", "three", "int or None, got 'three'"),
+        ("env.wrappers", "x:Y", "a list of str, got 'x:Y'"),
+    ):
+        with pytest.raises(ValueError, match=f"{setting} must be {told}"):
+            amago.override(amago.preset("gym"), {setting: value})
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from rich.console import Console, RenderableType
 from test_report_evaluations import RESULT
@@ -37,7 +39,8 @@ def test_the_help_of_every_verb_fits(verb, capsys, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["presets"], ["presets", "--ablations"], ["zoo"], ["reproduce", "--list"]]
+    "arguments",
+    [["presets"], ["presets", "--ablations"], ["zoo"], ["examples"], ["reproduce", "--list"]],
 )
 def test_listings_fit(arguments, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
@@ -72,10 +75,12 @@ def test_tables_fit(tmp_path) -> None:
 def test_the_bench_says_its_first_number_before_the_first_case(monkeypatch) -> None:
     said: list[str] = []
 
-    def case(bench: Bench) -> list[Result]:
+    def case(bench: Bench) -> Iterator[Result]:
         assert "GFLOP/s" in said[0]
-        return [Result("start", "cold", 1.5, "s"), Result("start", "warm", 0.5, "s")]
+        yield Result("start", "cold", 1.5, "s")
+        assert said[1:] == ["start, cold: 1.5 s"], "said before the next one is measured"
+        yield Result("start", "warm", 0.5, "s")
 
     monkeypatch.setitem(suite.CASES, "start", case)
     assert len(suite.run("start", Bench(say=said.append))) == 2
-    assert said[1:] == ["start, cold: 1.5 s", "start, warm: 0.5 s"]
+    assert said[2:] == ["start, warm: 0.5 s"]

@@ -212,7 +212,8 @@ def test_classes_and_wrappers_are_named_on_the_command_line_and_need_trust_later
         ({"id": "no_such_module:Counter"}, "module 'no_such_module', which cannot be imported"),
         ({"id": "user_envs:Counter", "wrappers": ("Doubled",)}, "takes module:Wrapper"),
         ({"id": "user_envs:Counter", "wrappers": ("user_envs:Double",)}, "did you mean Doubled"),
-        ({"id": "user_envs:Counter", "wrappers": ("user_envs:Doubled?x=1",)}, "argument 'x'"),
+        ({"id": "user_envs:Counter", "wrappers": ("user_envs:Doubled?x=1",)}, "argument 'x'; Doub"),
+        ({"id": "user_envs:Counter", "wrappers": ("user_envs:zzz",)}, "'zzz'; expected a class"),
         ({"id": "user_envs:Counter", "kwargs": {"pays": 1}}, "has no argument 'pays'"),
     ],
 )
@@ -243,6 +244,10 @@ def test_environments_of_other_interfaces_are_refused_by_name(package: str, what
     for given in (_foreign(package), lambda: _foreign(package)):
         with pytest.raises(ValueError, match=what.partition(";")[0]):
             amago.train("gym", env=given, set=SMALL)
+    policy = amago.load("zoo:t-maze")
+    for given in (_foreign(package), lambda: _foreign(package)):
+        with pytest.raises(ValueError, match=what.partition(";")[0]):
+            amago.evaluate(policy, given)
 
 
 def test_a_foreign_environment_is_checked_before_training(

@@ -61,6 +61,10 @@ def _compare(run: str | Path, file: Path) -> int:
         inputs = {f"obs/{key}": value for key, value in rows.obs.items()}
         for name in ("prev_action", "prev_reward", "time", "first"):
             inputs[name] = getattr(rows, name)
+        if rows.instruction is not None:
+            inputs |= {
+                name: getattr(rows, name) for name in ("instruction", "num_goals", "progress")
+            }
         said, memory = exported.step(inputs, memory)
         action, state = policy.policy.act(rows, state)
         if action.dtype.kind == "f":
@@ -98,6 +102,13 @@ def test_an_exported_agent_acts_as_predict_does(memory: str, exported: Path) -> 
         assert shapes["keys"][3] == 8, "the rollouts of this test are longer than the context"
 
 
+@pytest.mark.parametrize("memory", SETTINGS)
+def test_an_agent_that_follows_instructions_is_exported_too(memory: str, tmp_path: Path) -> None:
+    config = tiny("package-delivery", SETTINGS[memory])
+    amago.train(config, 0, tmp_path / "run", progress=False)
+    assert _compare(tmp_path / "run", tmp_path / "agent.onnx") > 4
+
+
 @pytest.mark.slow
 def test_an_agent_of_the_zoo_is_exported_too(tmp_path: Path) -> None:
     file = tmp_path / "agent.onnx"
@@ -116,3 +127,13 @@ def test_a_bare_flag_names_the_file_after_the_agent() -> None:
 def test_the_file_must_be_called_onnx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, error = command(capsys, "export", "zoo:dark-key-to-door", "--onnx", "agent.pt")
     assert code == 2 and "--onnx takes a file that ends in .onnx" in error
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.onnx").mkdir()
+    for target in (tmp_path / "file" / "x.onnx", tmp_path / "folder.onnx"):
+        code, _, error = command(capsys, "export", "zoo:dark-key-to-door", "--onnx", target)
+        assert code == 2 and "cannot be written" in error and "choose another file" in error

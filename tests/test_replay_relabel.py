@@ -363,8 +363,8 @@ def test_the_description_says_what_was_asked_what_happened_and_what_is_asked_now
     assert describe_relabel(before, after, LETTERS).splitlines() == [
         f"world      seed {before.world_seed}, Scripted",
         "asked      a, b x2",
-        "happened   1 of 3 goals in 5 steps, ends there, return 1; goals achieved 4 times, "
-        "4 different",
+        "happened   1 of 3 goals in 5 steps, ends there, return 1",
+        "achieved   goals 4 times, 4 different",
         "  step    2  a                +1",
         "now asked  c, a, d",
         "happens    3 of 3 goals in 4 steps, ends in success, return 3",

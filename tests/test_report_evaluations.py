@@ -18,9 +18,10 @@ from test_run_helpers import command, flags, lines, tiny
 import amago
 from amago import api
 from amago.envs.in_process import InProcessVector
+from amago.envs.settings import EnvSettings
 from amago.evaluation.evaluate import evaluate
 from amago.evaluation.pooled import pool
-from amago.report.evaluations import evaluation_table, headline, tenths_tell, verdict
+from amago.report.evaluations import evaluation_table, headline, shows_tenths, verdict
 from amago.report.page import Shown, report_page
 from amago.report.panels import _levels
 from amago.report.runs import find_runs, read_run
@@ -103,7 +104,7 @@ def test_a_run_below_random_play_says_so_first(capsys: pytest.CaptureFixture[str
     said = verdict(RESULT)
     assert said is not None and said.startswith("Not better than random play")
     assert "--run.epochs" in said and "check-env" in said
-    print_evaluation(RESULT)
+    print_evaluation(RESULT, EnvSettings())
     assert capsys.readouterr().out.startswith("Not better than random play")
     assert verdict({**RESULT, "return_mean": 3.0}) is None
     assert verdict({**RESULT, "reference_scores": {}}) is None
@@ -113,12 +114,46 @@ def test_tenths_are_shown_only_where_they_say_something(capsys) -> None:
     from amago.cli.evaluations import print_evaluation
 
     cart_pole = {**RESULT, "trials_mean": None, "return_per_trial": None}
-    assert tenths_tell(RESULT) and not tenths_tell(cart_pole)
-    assert tenths_tell({**cart_pole, "references": {"oracle": [0.4] * 10}})
-    assert not tenths_tell({**cart_pole, "references": {"oracle": [0.0] * 9 + [1.0]}})
-    assert not tenths_tell({**RESULT, "return_per_block": None})
-    print_evaluation(cart_pole)
+    assert shows_tenths(RESULT, None) and not shows_tenths(cart_pole, None)
+    assert not shows_tenths(RESULT, 2)  # --env.trials 2: the trials themselves say it
+    assert shows_tenths({**cart_pole, "references": {"oracle": [0.4] * 10}}, None)
+    assert not shows_tenths({**cart_pole, "references": {"oracle": [0.0] * 9 + [1.0]}}, None)
+    assert not shows_tenths({**RESULT, "return_per_block": None}, None)
+    print_evaluation(cart_pole, EnvSettings())
+    print_evaluation(RESULT, EnvSettings(trials=2))
     assert "tenth" not in capsys.readouterr().out
+    print_evaluation(RESULT, EnvSettings())
+    assert "return per tenth" in capsys.readouterr().out
+
+
+SMALL_ROLLOUTS = {"run.report": True, "env.num_lanes": 2, "run.epochs": 1}
+
+
+def test_cart_pole_with_trials_shows_them_and_no_tenths_anywhere(tmp_path, capsys) -> None:
+    config = tiny("gym", {**SMALL_ROLLOUTS, "env.trials": 3, "rollout.steps_per_epoch": 40})
+    given = ["--run-dir", tmp_path / "run", *flags(config, amago.preset("gym"))]
+    code, out, _ = command(capsys, "train", "gym", *given)
+    assert code == 0 and "tenth" not in out
+    assert "trial 1" in out and "trial 3" in out and "trial 4" not in out
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "tenth" not in page and "return per trial" in page
+    code, out, _ = command(capsys, "eval", tmp_path / "run", "--episodes", 2)
+    assert code == 0 and "tenth" not in out and "trial 3" in out
+
+
+def test_trials_that_fill_a_horizon_show_tenths_also_where_all_rollouts_have_as_many(
+    tmp_path, capsys
+) -> None:
+    # Nobody finds the door within two steps of a large grid: three trials in every rollout.
+    kwargs = {"grid": 50, "trial_limit": 4, "horizon": 12}
+    config = tiny("dark-key-to-door", {**SMALL_ROLLOUTS, "env.kwargs": kwargs})
+    given = ["--run-dir", tmp_path / "run", *flags(config, amago.preset("dark-key-to-door"))]
+    code, out, _ = command(capsys, "train", "dark-key-to-door", *given)
+    assert code == 0 and "return per tenth" in out
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["trials_mean"] == 3.0 and len(result["return_per_trial"]) == 3
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "return per tenth" in page and "return per trial" in page
 
 
 def test_the_number_to_quote_pools_several_evaluations() -> None:

@@ -144,8 +144,10 @@ def test_adaptation_is_drawn_only_where_tenths_of_a_rollout_mean_something(tmp_p
     assert shows_adaptation(run, {"oracle": [0.4] * 10})
     assert not shows_adaptation(run, {"oracle": [0.0] * 9 + [1.0]})  # pays at the end alone
     assert not shows_adaptation(run, {"random": [0.1] * 10})  # CartPole: no oracle, one trial
-    trials = {**run.config, "env": {"id": "x", "trials": 3}}
-    assert shows_adaptation(replace(run, config=trials), {})
+    several = replace(run, metrics=[{**row, "eval/trials_mean": 3.0} for row in run.metrics])
+    assert shows_adaptation(several, {})  # trials that fill a horizon
+    trials = {**run.config, "env": {"id": "CartPole-v1", "trials": 3}}
+    assert not shows_adaptation(replace(several, config=trials), {})
 
 
 def test_the_mean_curve_covers_the_steps_that_all_seeds_reached() -> None:

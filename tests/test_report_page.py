@@ -73,7 +73,8 @@ def test_an_environment_that_cannot_be_drawn_costs_the_film_alone(tmp_path: Path
     amago.train(config, 0, tmp_path / "run", env=Blind)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "No film: " in page and "only a Transformer has attention" in page
-    assert "return per rollout" in page
+    assert "return per rollout" in page and "return per tenth" not in page
+    assert "<h1>Blind, seed 0</h1>" in page
     # Without the class, what is in the folder is still shown.
     assert "Nothing was played: " in amago.api.report(tmp_path / "run").read_text(encoding="utf-8")
 

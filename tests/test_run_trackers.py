@@ -117,8 +117,7 @@ def test_tensorboard_has_curves_pictures_and_hyperparameters_in_one_file(tracked
 @needs_wandb
 def test_a_resume_continues_the_same_wandb_run(tracked: Path) -> None:
     state = json.loads((tracked / "wandb.json").read_text())
-    first, second = sorted((tracked.parent / "wandb").glob("offline-run-*"))
-    assert first.name.endswith(state["id"]) and second.name.endswith(state["id"])
+    first, second = _parts(tracked.parent, state["id"])
     assert state["epoch"] == 3
     rows = [row for part in (first, second) for row in _sent(part) if "rollout/return_mean" in row]
     told = [{k: v for k, v in row.items() if not isinstance(v, list)} for row in lines(tracked)]
@@ -128,7 +127,8 @@ def test_a_resume_continues_the_same_wandb_run(tracked: Path) -> None:
 
 @needs_wandb
 def test_wandb_has_config_curves_film_and_how_the_run_ended(tracked: Path) -> None:
-    first, second = sorted((tracked.parent / "wandb").glob("offline-run-*"))
+    state = json.loads((tracked / "wandb.json").read_text())
+    first, second = _parts(tracked.parent, state["id"])
     for part, rate in ((first, 3e-4), (second, 1e-5)):
         config = _config(part)
         assert config["seed"] == 0 and config["env"]["id"] == "amago/Wind-v0"
@@ -141,6 +141,25 @@ def test_wandb_has_config_curves_film_and_how_the_run_ended(tracked: Path) -> No
         [r.exit.exit_code for r in _records(part) if r.HasField("exit")] for part in (first, second)
     ]
     assert exits == [[1], [0]]
+
+
+@needs_wandb
+def test_a_complete_run_that_is_trained_on_stays_one_wandb_run(
+    tracked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tracked.parent  # W&B reads its folder once in a process
+    for name, value in (("MODE", "offline"), ("DIR", str(base)), ("SILENT", "true")):
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    config = tiny("wind", {"run.wandb_project": "mine", "run.report": True})
+    run = api.train(config, 0, tmp_path / "run", progress=False)
+    api.resume(run.run_dir, epochs="+1", trust=True, progress=False)
+    state = json.loads((run.run_dir / "wandb.json").read_text())
+    first, second = _parts(base, state["id"])
+    assert state["epoch"] == 3
+    rows = [row for part in (first, second) for row in _sent(part)]
+    # Two epochs, the pictures of the first end, the third epoch, the pictures of the second end.
+    assert [row["_step"] for row in rows] == [2, 4, 5, 6, 7]
+    assert all("path" in rows[index]["film"] for index in (2, 4))
 
 
 @needs_wandb
@@ -180,16 +199,22 @@ def test_wandb_that_does_not_start_says_what_to_do(
 ) -> None:
     import wandb
 
+    told: list[Exception] = [
+        wandb.errors.UsageError("No API key configured."),
+        ValueError("WANDB_MODE\n  should be 'online' or 'offline'"),
+    ]
+
     def refuse(**_: Any) -> None:
-        raise wandb.errors.UsageError("No API key configured.")
+        raise told.pop(0)
 
     monkeypatch.setattr(wandb, "init", refuse)
     config = tiny("wind", {"run.wandb_project": "mine"})
     _write_run(tmp_path, config, epochs=0)
-    with pytest.raises(
-        ValueError, match=r"No API key.*check the name.*wandb login.*WANDB_MODE=off"
-    ):
-        WandbTracker(tmp_path, config)
+    for said in ("No API key", "WANDB_MODE should be 'online'"):
+        with pytest.raises(
+            ValueError, match=rf"{said}.*check the name.*wandb login.*WANDB_MODE=off"
+        ):
+            WandbTracker(tmp_path, config)
 
 
 def test_the_scores_of_a_result_are_sent_and_its_counts_are_not() -> None:
@@ -204,6 +229,11 @@ def _write_run(folder: Path, config: Any, epochs: int) -> None:
     for name in ("metrics", "timing"):
         rows = "".join(f'{{"epoch": {epoch}}}\n' for epoch in range(1, epochs + 1))
         (folder / f"{name}.jsonl").write_text(rows)
+
+
+def _parts(base: Path, name: str) -> list[Path]:
+    """What W&B stored of one run offline, one folder per session of amago."""
+    return sorted((base / "wandb").glob(f"offline-run-*-{name}"))
 
 
 def _records(part: Path) -> list[Any]:

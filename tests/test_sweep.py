@@ -132,6 +132,11 @@ def test_a_plan_without_seeds_is_an_error() -> None:
         plan(["wind"], [], [], "r")
 
 
+def test_a_plan_with_a_negative_seed_is_an_error_before_any_run() -> None:
+    with pytest.raises(ValueError, match=r"0 or more, got -1; correct --seeds"):
+        plan(["wind"], [0, -1], [], "r")
+
+
 def test_the_command_line_of_a_start_and_of_a_resume() -> None:
     overrides = ["memory=gru", "optim.learning_rate=1e-3", "agent.greedy=true",
                  "agent.discounts=0.9 0.99", "heads.popart=false"]  # fmt: skip

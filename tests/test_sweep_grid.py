@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_names_show_only_what_differs() -> None:
     assert plain == {"wind": "wind", "wind__memory=gru": "memory=gru"}
     two = arm_names(["wind__a.rate=1", "t-maze__b.rate=1"])
     assert list(two.values()) == ["wind, a.rate=1", "t-maze, b.rate=1"]
+
+
+def test_the_end_of_a_long_folder_is_no_part_of_a_name_unless_arms_differ_there() -> None:
+    shared = [f"run.{name * 9}=1" for name in "abcdefghijklmnopq"]
+    for key, told in (("optim.learning_rate", "learning_rate=1e-4"), ("zzz.rate", "")):
+        arms = [[*shared, f"{key}={rate}"] for rate in ("1e-4", "3e-4")]
+        folders = [plan(["wind"], [0], arm, "r")[0].run_dir.parent.name for arm in arms]
+        assert all(re.search("-[0-9a-f]{8}$", folder) for folder in folders), "too short to be cut"
+        names = list(arm_names(folders).values())
+        assert len(set(names)) == 2 and (not told or names[0] == told)
 
 
 def test_lines_of_a_queue_name_only_what_differs_and_the_seed() -> None:

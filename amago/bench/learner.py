@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -48,21 +48,20 @@ LONG = Size(256, 3, (128, 128, 64), 24, 500)
 MEDIUM = Size(128, 2, (128, 128, 64), 24, 128)
 
 CASES = (
+    _UpdateCase("d=128, 2 layers, 24x128", MEDIUM, per_second=9.0),
     _UpdateCase("POPGym size: d=256, 3 layers, 24x100", POPGYM, utilisation=0.65),
     _UpdateCase("d=256, 3 layers, 24x500", LONG, utilisation=0.6, peak_gb=2.0),
-    _UpdateCase("d=128, 2 layers, 24x128", MEDIUM, per_second=9.0),
     _UpdateCase("d=256, 3 layers, 24 of 1..500", LONG, faster_than_padded=1.7),
 )
 
 
-def run(bench: Bench, cases: Sequence[_UpdateCase] = CASES) -> list[Result]:
-    results = [_machine_limit(bench)]
+def run(bench: Bench, cases: Sequence[_UpdateCase] = CASES) -> Iterator[Result]:
+    yield _machine_limit(bench)
     for case in cases:
         bench.say(f"learner: {case.setting}")
-        results += _speed(case, bench)
+        yield from _speed(case, bench)
         if case.peak_gb is not None:
-            results.append(_peak(case, bench))
-    return results
+            yield _peak(case, bench)
 
 
 def _machine_limit(bench: Bench) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,14 +46,13 @@ def run(
     long: Sequence[_LongCase] = _LONG,
     acting: tuple[int, int] = _ACTING,
     size: Size = _SIZE,
-) -> list[Result]:
-    results = []
+) -> Iterator[Result]:
     for case in long:
         if bench.quick and case.slow:
             bench.say(f"memory: 1x{case.length:,} takes minutes and is left out of a quick run")
             continue
-        results += _learning(case, bench, replace(size, context_length=case.length))
-    return results + _acting(bench, acting, size)
+        yield from _learning(case, bench, replace(size, context_length=case.length))
+    yield from _acting(bench, acting, size)
 
 
 def _learning(case: _LongCase, bench: Bench, size: Size) -> list[Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,10 @@ _KINDS = {
 
 def run(
     bench: Bench, domains: Sequence[str] = _DOMAINS, num_rollouts: int = _NUM_ROLLOUTS
-) -> list[Result]:
+) -> Iterator[Result]:
     """Every preset as it is trained; the rollouts are those of random play."""
-    return [row for name in domains for row in _domain(name, preset(name), bench, num_rollouts)]
+    for name in domains:
+        yield from _domain(name, preset(name), bench, num_rollouts)
 
 
 def _domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,15 @@ def run(
     num_trajectories: int = _NUM_TRAJECTORIES,
     num_steps: int = _NUM_STEPS,
     sizes: Sequence[Size] = (LONG, MEDIUM),
-) -> list[Result]:
+) -> Iterator[Result]:
     about = f"{num_trajectories:,} trajectories of {num_steps} steps"
     bench.say(f"replay: writing {about}")
     with tempfile.TemporaryDirectory(prefix="amago-bench-") as folder:
         path = Path(folder) / "replay"
         with _fill(path, num_trajectories, num_steps) as store:
-            results = [_sampling(store, size, about, bench) for size in sizes]
+            yield from (_sampling(store, size, about, bench) for size in sizes)
         bench.say(f"replay: reading all of {about}")
-        results += _growth(path, about)
-    return results
+        yield from _growth(path, about)
 
 
 def _fill(path: Path, num_trajectories: int, num_steps: int) -> TrajectoryStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,17 +69,15 @@ def run(
     narrow: _Acting = NARROW,
     lanes: Sequence[int] = _LANES,
     many: int = 512,
-) -> list[Result]:
+) -> Iterator[Result]:
     few = lanes[0]
-    results = []
     with contextlib.ExitStack() as opened:
         bench.say(f"rollout: {few} lanes")
-        results += _beside_yardsticks(wide, few, 12_000, bench, opened, plain=True)
+        yield from _beside_yardsticks(wide, few, 12_000, bench, opened, plain=True)
         bench.say(f"rollout: the best of {', '.join(map(str, lanes))} lanes")
-        results.append(_best(wide, lanes, 40_000, bench, opened))
+        yield _best(wide, lanes, 40_000, bench, opened)
         bench.say(f"rollout: {many} lanes, d={narrow.model_dim}")
-        results += _beside_yardsticks(narrow, many, 70_000, bench, opened, plain=False)
-    return results
+        yield from _beside_yardsticks(narrow, many, 70_000, bench, opened, plain=False)
 
 
 def _beside_yardsticks(

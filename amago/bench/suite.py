@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from amago.bench import learner, matmul, memory, relabeling, replay, rollout, scale, start
 from amago.bench.conditions import Bench
@@ -12,10 +13,10 @@ from amago.bench.table import describe
 
 _SIDE, _PRODUCTS = 1024, 5
 
-CASES: dict[str, Callable[[Bench], list[Result]]] = {
+CASES: dict[str, Callable[[Bench], Iterable[Result]]] = {
+    "learner": learner.run,  # first: its first number takes a second
     "rollout": rollout.run,
-    "learner": learner.run,
-    "replay": lambda bench: replay.run(bench) + relabeling.run(bench),
+    "replay": lambda bench: chain(replay.run(bench), relabeling.run(bench)),
     "memory": memory.run,
     "start": start.run,
     "scale": scale.run,
@@ -23,15 +24,14 @@ CASES: dict[str, Callable[[Bench], list[Result]]] = {
 
 
 def run(case: str, bench: Bench) -> list[Result]:
-    """One case, or all."""
+    """One case, or all; every number is said as soon as it is known."""
     names = list(CASES) if case == "all" else [case]
     bench.say(f"this machine: {_machine_speed():.3g} GFLOP/s, products of float32 matrices")
     results: list[Result] = []
     for name in names:
-        measured = CASES[name](bench)
-        for result in measured:
+        for result in CASES[name](bench):
             bench.say(f"{result.case}, {result.setting}: {describe(result)}")
-        results += measured
+            results.append(result)
     return results
 
 

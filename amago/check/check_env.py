@@ -83,7 +83,7 @@ def _seen(report: EnvReport) -> list[tuple[str, str]]:
         ("episodes", f"{report.episodes} in {report.steps} random steps, {length}"),
         ("ends", f"{report.terminated} terminated (no future), {report.truncated} truncated "
                  "(bootstraps); amago resets"),
-        ("reward", f"{low:g}..{high:g} in random play"),
+        ("reward", f"{low:.4g}..{high:.4g} in random play"),
         ("success", "reported in info" if report.reports_success else "not reported in info"),
         ("step", f"{1e6 * report.step_seconds:,.0f} µs"),
     ]  # fmt: skip

@@ -59,8 +59,9 @@ class Forecast:
             ("disk", f"{_size(self.trajectory_bytes)} per trajectory, {_size(self.replay_bytes)} "
                      "for a full replay"),
             ("update", f"{self.update_seconds:.3g} s at context length {self.context_length}, "
-                       f"{_size(self.peak_bytes)} of memory; {self.total_seconds / 60:.3g} minutes "
-                       "for all of the gym preset's"),
+                       f"{_size(self.peak_bytes)} of memory"),
+            ("training", f"{self.total_seconds / 60:.3g} minutes for all updates of the gym "
+                         "preset"),
             ("acting", f"equals training to {self.acting_error:.1g}"),
             ("suggested", _command(self.launch, self.settings)),
         ]  # fmt: skip

@@ -73,7 +73,7 @@ def baseline(arguments: Sequence[str]) -> int:
             )
     except (KeyboardInterrupt, Terminated) as stop:
         return stopped(folder, stop)
-    print_evaluation(result)
+    print_evaluation(result, config.env)
     print(f"curves: {folder / 'curves.png'}")
     return 0
 

@@ -110,7 +110,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        print_evaluation(result)
+        print_evaluation(result, env)
     _show_one_rollout(agent, env, settings, options, make_env)
     return 0
 

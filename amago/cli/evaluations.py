@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amago.envs.settings import EnvSettings
     from amago.handle import Run
 
 
@@ -22,7 +23,7 @@ def run_to_the_end(folder: Path, work: Callable[[], Run]) -> int:
         return stopped(folder, stop)
     if is_follower():
         return 0
-    print_evaluation(run.result)
+    print_evaluation(run.result, run.config.env)
     _print_next(folder, run.result)
     return 0
 
@@ -37,12 +38,12 @@ def stopped(folder: Path, stop: BaseException) -> int:
     return 143 if isinstance(stop, Terminated) else 130
 
 
-def print_evaluation(result: dict[str, Any]) -> None:
+def print_evaluation(result: dict[str, Any], env: EnvSettings) -> None:
     """What to know first, then the agent beside others, then how it adapts."""
     from rich.console import Console
     from rich.markup import escape
 
-    from amago.report.evaluations import evaluation_table, headline, tenths_tell, verdict
+    from amago.report.evaluations import evaluation_table, headline, shows_tenths, verdict
     from amago.report.tables import adaptation_bars
 
     console = Console()
@@ -51,7 +52,7 @@ def print_evaluation(result: dict[str, Any]) -> None:
     if (quoted := headline(result)) is not None:
         console.print(f"[bold]{escape(quoted)}[/]", highlight=False)
     console.print(evaluation_table(result), highlight=False)
-    if tenths_tell(result):
+    if shows_tenths(result, env.trials):
         references = result["references"]
         console.print(adaptation_bars(result["return_per_block"], references.get("oracle")))
 

@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import json
 import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import tyro
 from amago.checks import did_you_mean
 from amago.cli.parsing import parse
 
+_COLUMNS = 80
 _FOLDER = "share/amago/examples"
 """Where pip puts them (pyproject.toml, data-files)."""
 
@@ -46,7 +48,8 @@ def examples(arguments: Sequence[str]) -> int:
     else:
         width = max(map(len, known))
         for name, path in known.items():
-            print(f"{name:<{width}}  {_first_line(path)}")
+            listed = f"{name:<{width}}  {_first_line(path)}"
+            print(textwrap.fill(listed, _COLUMNS, subsequent_indent=" " * (width + 2)))
         print("`amago examples NAME` prints one, `--copy DIR` copies one or all.")
     return 0
 

@@ -40,6 +40,7 @@ def export(arguments: Sequence[str]) -> int:
     from amago.training.process import prepare_process
     from amago.training.source import find_source
 
+    _check_writable(options.onnx)
     prepare_process(1)
     loaded = api.load(options.run, which=options.which, env=options.env, trust=options.trust)
     config = find_source(options.run, options.which).config
@@ -55,6 +56,20 @@ def export(arguments: Sequence[str]) -> int:
             if not worst < 1e-3:
                 raise ValueError(f"{options.onnx} differs from the agent by {worst:.2g}")
     return 0
+
+
+def _check_writable(path: Path) -> None:
+    """Fail before the minute that an export takes."""
+    there = path.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise ValueError(
+            f"--onnx {path} cannot be written ({error.strerror}); choose another file"
+        ) from error
+    if not there:
+        path.unlink()
 
 
 def _with_file(arguments: Sequence[str]) -> list[str]:

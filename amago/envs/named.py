@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -49,11 +50,13 @@ def wrapped(env: gym.Env[Any, Any], wrappers: Iterable[str]) -> gym.Env[Any, Any
         if not callable(wrapper):
             raise ValueError(
                 f"--env.wrappers {text!r}: {module} has no {name!r}; "
-                f"{did_you_mean(name, dir(space))}"
+                f"{did_you_mean(name, dir(space))}expected a class that wraps an environment"
             )
         arguments = dict(part.partition("=")[::2] for part in query.split("&") if part)
         try:
             env = wrapper(env, **{key: literal(value) for key, value in arguments.items()})
         except TypeError as error:
-            raise ValueError(f"--env.wrappers {text!r}: {error}") from error
+            parameters = list(inspect.signature(wrapper).parameters)[1:]
+            takes = f"takes {', '.join(parameters)}" if parameters else "takes no arguments"
+            raise ValueError(f"--env.wrappers {text!r}: {error}; {name} {takes}") from error
     return env

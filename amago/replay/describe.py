@@ -35,7 +35,8 @@ def describe_relabel(
     lines = [
         f"world      seed {before.world_seed}, {before.task}",
         f"asked      {goal_spec.write(before.instruction)}",
-        f"happened   {_outcome(before)}; goals achieved {len(goals)} times, {distinct} different",
+        f"happened   {_outcome(before)}",
+        f"achieved   goals {len(goals)} times, {distinct} different",
         *_completions(before, goal_spec),
     ]
     if choice is not None:

@@ -14,6 +14,7 @@ from amago.presets.arms import arm_names
 from amago.report import panels
 from amago.report.panels import PALETTE, Floats
 from amago.report.runs import RunRecord
+from amago.report.titles import run_title
 
 # Only the functions that draw import matplotlib, which is slow to load.
 if TYPE_CHECKING:
@@ -51,15 +52,8 @@ def plot_run(run: RunRecord, path: str | Path, references: _References | None = 
         draw(axes, run)
         panels.finish(axes)
         panels.legend_under(axes)
-    figure.suptitle(_title(run), fontsize=13, fontweight="bold")
+    figure.suptitle(run_title(run), fontsize=13, fontweight="bold")
     figure.savefig(path, dpi=_DOTS_PER_INCH)
-
-
-def _title(run: RunRecord) -> str:
-    """The environment first: a preset may train on any."""
-    env = ", ".join((run.config.get("env") or {}).get("ids") or [_env_id(run)])
-    preset = f" ({run.preset})" if run.preset and run.preset != env else ""
-    return f"{textwrap.shorten(env, 90)}{preset}, seed {run.seed}"
 
 
 def plot_sweep(groups: _Groups, path: str | Path) -> None:
@@ -107,9 +101,17 @@ def draw_arm(axes: Axes, curves: Sequence[Curve], name: str, style: _Style) -> N
 
 def last_tenths(run: RunRecord) -> Curve:
     """The adaptation curve at the end of a run."""
-    found = panels.adaptation(run)
-    blocks = found[-1][1] if found else np.zeros(0)
-    return np.arange(1.0, len(blocks) + 1.0), blocks
+    return _numbered(panels.adaptation(run))
+
+
+def _last_trials(run: RunRecord) -> Curve:
+    """Return per trial at the end of a run."""
+    return _numbered(panels.trial_returns(run))
+
+
+def _numbered(found: Sequence[tuple[str, Floats]]) -> Curve:
+    earned = found[-1][1] if found else np.zeros(0)
+    return np.arange(1.0, len(earned) + 1.0), earned
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
@@ -128,6 +130,8 @@ def _panels(run: RunRecord, references: _References) -> list[_Panel]:
         chosen.append(panels.draw_success)
     if panels.shows_adaptation(run, references):
         chosen.append(lambda axes, run: panels.draw_adaptation(axes, run, references))
+    if any(len(earned) > 1 for _, earned in panels.trial_returns(run)):
+        chosen.append(panels.draw_trials)
     details: tuple[tuple[str, _Panel], ...] = (
         ("loss/", panels.draw_losses),
         ("policy/entropy", panels.draw_entropy),
@@ -137,7 +141,7 @@ def _panels(run: RunRecord, references: _References) -> list[_Panel]:
 
 
 def _by_task(groups: _Groups) -> dict[str, dict[str, Sequence[RunRecord]]]:
-    """Groups by preset, or by environment where a preset plays several: each has a row of its own,
+    """_Groups by preset, or by environment where a preset plays several: each has a row of its own,
     since the returns of two tasks share no scale. A whole suite has a bar chart instead."""
     envs: dict[str, set[str]] = {}
     for runs in groups.values():
@@ -165,6 +169,8 @@ def _sweep_panels(groups: _Groups) -> list[_SweepPanel]:
     references = tenths_of_others(members)
     if any(panels.shows_adaptation(run, references) for run in members):
         drawn.append(_draw_adaptations)
+    if any(len(_last_trials(run)[0]) > 1 for run in members):
+        drawn.append(_draw_trials)
     return drawn
 
 
@@ -194,6 +200,11 @@ def _draw_adaptations(axes: Axes, preset: str, groups: _Groups, styles: Styles) 
         axes, tenths_of_others([run for runs in groups.values() for run in runs])
     )
     panels.label_tenths(axes, f"{preset}: adaptation, last evaluation")
+
+
+def _draw_trials(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
+    _draw_groups(axes, groups, _last_trials, styles)
+    panels.label_trials(axes, f"{preset}: return per trial")
 
 
 def _draw_groups(

@@ -13,12 +13,14 @@ from amago.config import Config
 from amago.doctor.history import History
 from amago.doctor.rules import below_random
 from amago.report.tables import number
+from amago.report.tenths import tenths_tell
 from amago.rollout.scores import SHOWN, Score
 
 Result = Mapping[str, Any]
 _NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
 """Other players, in the order of their columns."""
 _MOST_TRIALS = 8
+_SHORT_SECONDS = 60
 _WIDEST = 79
 """Columns that a title may take before it is broken."""
 
@@ -37,7 +39,8 @@ def headline(result: Result) -> str | None:
     text = f"return {number(pooled['return_mean'])} ± {number(pooled['return_error'])}"
     if pooled.get("success_rate") is not None:
         text += f", success {percent(pooled['success_rate'])} ± {percent(pooled['success_error'])}"
-    return f"{text} ({pooled['evaluations']} evaluations, {pooled['episodes']} rollouts)"
+    evaluations = _counted(pooled["evaluations"], "evaluation")
+    return f"{text} ({evaluations}, {_counted(pooled['episodes'], 'rollout')})"
 
 
 def evaluation_table(result: Result) -> Table:
@@ -81,22 +84,21 @@ def _players(result: Result) -> dict[str, Result]:
     return {name: known[name] for name in _NAMES if name in known}
 
 
-def tenths_tell(result: Result) -> bool:
-    """Whether tenths of the horizon say how well the agent adapts.
-
-    They do where a rollout has several trials, or where the oracle earns in every tenth;
-    elsewhere they show only when the task pays, or how long a rollout lasts.
-    """
-    if not result.get("return_per_block"):
-        return False
-    oracle: Sequence[float] = (result.get("references") or {}).get("oracle") or ()
-    several_trials = (result.get("trials_mean") or 1.0) > 1.0
-    return several_trials or (bool(oracle) and all(earned > 0 for earned in oracle))
+def shows_tenths(result: Result, fixed_trials: int | None) -> bool:
+    """Whether an evaluation shows tenths of the horizon; `fixed_trials` is --env.trials."""
+    oracle = (result.get("references") or {}).get("oracle")
+    told = tenths_tell(result.get("trials_mean"), fixed_trials, oracle)
+    return told and bool(result.get("return_per_block"))
 
 
 def percent(share: float | None) -> str:
     """A share for people; a dash where it is not known."""
     return "–" if share is None else f"{100 * share:.1f}%"
+
+
+def _counted(count: int, name: str) -> str:
+    """A number of things: 1 epoch, 2 epochs."""
+    return f"{count} {name}{'s' if count != 1 else ''}"
 
 
 def _standard_error(deviation: float | None, episodes: int | None) -> float | None:
@@ -132,13 +134,14 @@ def _what(result: Result) -> str:
 
 
 def _conditions(result: Result) -> str:
-    parts = [f"{result.get('episodes', '–')} rollouts"]
+    parts = [_counted(result["episodes"], "rollout") if "episodes" in result else "– rollouts"]
     if result.get("greedy") is not None:
         parts.append("most likely actions" if result["greedy"] else "sampled actions")
     if result.get("redrawn"):
-        parts.append(f"{result['redrawn']} worlds redrawn")
+        parts.append(f"{_counted(result['redrawn'], 'world')} redrawn")
     if result.get("epochs") is not None:
-        parts.append(f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}")
-    if result.get("seconds") is not None:
-        parts.append(f"{result['seconds'] / 60:.1f} minutes")
+        parts.append(_counted(result["epochs"], "epoch"))
+    if (seconds := result.get("seconds")) is not None:
+        short = seconds < _SHORT_SECONDS
+        parts.append(f"{seconds:.0f} seconds" if short else f"{seconds / 60:.1f} minutes")
     return ", ".join(parts) + "; ±: standard error"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -12,6 +12,7 @@ from amago.report import panels
 from amago.report.evaluations import score_cells, verdict
 from amago.report.runs import RunRecord
 from amago.report.svg import Line, chart
+from amago.report.titles import played_env, run_title
 
 _NAMES = {"random": "random play", "oracle": "oracle, which knows the world"}
 REPORT = "report.html"
@@ -33,7 +34,7 @@ class Shown:
 
 def report_page(run: RunRecord, changed: Mapping[str, tuple[Any, Any]], shown: Shown) -> str:
     """The whole page; `changed` are settings with their values and those of the preset."""
-    title = f"{run.preset or 'a run from Python'}, seed {run.seed}"
+    title = run_title(run)
     sections = [
         ("Scores", _scores(run)),
         ("Film", _film(shown)),
@@ -119,23 +120,38 @@ def _series(run: RunRecord, names: Sequence[str]) -> list[tuple[float, float]]:
 
 def _adaptation(run: RunRecord, shown: Shown) -> str:
     result = run.result or {}
-    kinds = ("agent",) if len(panels.adaptation(run)) < 2 else ("faint", "agent")
-    lines = {
-        name: Line([(n, float(v)) for n, v in enumerate(blocks, 1)], kind)
-        for (name, blocks), kind in zip(panels.adaptation(run), kinds, strict=True)
-    }
-    for name, blocks in (result.get("references") or {}).items():
-        points = [(n, float(value)) for n, value in enumerate(blocks, 1)]
-        lines[_NAMES.get(name, name)] = Line(points, name if name in _NAMES else "line3")
-    made = chart(lines, "tenth of a rollout", "return per tenth, mean over worlds")
-    rates = result.get("success_per_trial")
-    if rates:
-        line = Line([(n, float(rate)) for n, rate in enumerate(rates, 1)], "agent")
-        made += chart({"final test": line}, "trial", "success per trial")
+    references, made = result.get("references") or {}, ""
+    if panels.shows_adaptation(run, references):
+        lines = _first_and_last(panels.adaptation(run), references)
+        made += chart(lines, "tenth of a rollout", "return per tenth, mean over worlds")
+    returns = panels.trial_returns(run)
+    if any(len(earned) > 1 for _, earned in returns):
+        lines = _first_and_last(returns, panels.trials_of_others(run))
+        made += chart(lines, "trial", "return per trial")
+    rates = result.get("success_per_trial") or ()
+    if len(rates) > 1:
+        made += chart({"final test": _numbered(rates, "agent")}, "trial", "success per trial")
     if len(shown.trials) > 1:
         words = [f"{total:g} in {steps} steps" for steps, total in shown.trials]
         made += f"<p>Return per trial in the film: {escape('; '.join(words))}.</p>"
     return made
+
+
+def _first_and_last(
+    ours: Sequence[tuple[str, Iterable[float]]], others: Mapping[str, Iterable[float]]
+) -> dict[str, Line]:
+    """The first evaluation faintly, the last one, and other players."""
+    kinds = ("faint", "agent")[-len(ours) :]
+    lines = {
+        name: _numbered(earned, kind) for (name, earned), kind in zip(ours, kinds, strict=True)
+    }
+    for name, earned in others.items():
+        lines[_NAMES.get(name, name)] = _numbered(earned, name if name in _NAMES else "line3")
+    return lines
+
+
+def _numbered(values: Iterable[float], kind: str) -> Line:
+    return Line([(n, float(value)) for n, value in enumerate(values, 1)], kind)
 
 
 def _settings(run: RunRecord, changed: Mapping[str, tuple[Any, Any]]) -> str:
@@ -151,7 +167,7 @@ def _facts(run: RunRecord) -> str:
     seconds = run.seconds
     facts = [
         ("folder", run.name),
-        ("environment", (run.config.get("env") or {}).get("id", "")),
+        ("environment", played_env(run)),
         ("memory", run.config.get("memory", "")),
         ("commit", run.git_commit or "unknown"),
         ("environment steps", f"{result['env_steps']:,}" if "env_steps" in result else ""),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amago.report.runs import RunRecord
+from amago.report.tenths import tenths_tell
 
 # matplotlib takes half a second to import: only the functions that draw may import it.
 if TYPE_CHECKING:
@@ -62,15 +63,25 @@ def draw_success(axes: Axes, run: RunRecord) -> None:
 
 def draw_adaptation(axes: Axes, run: RunRecord, references: Mapping[str, Sequence[float]]) -> None:
     """Return per tenth of the horizon, before and after training."""
-    curves = adaptation(run)
+    _draw_first_and_last(axes, adaptation(run))
+    draw_references(axes, references)
+    label_tenths(axes, "Adaptation within a rollout")
+
+
+def draw_trials(axes: Axes, run: RunRecord) -> None:
+    """Return of each trial of a rollout, before and after training."""
+    _draw_first_and_last(axes, trial_returns(run))
+    draw_references(axes, trials_of_others(run))
+    label_trials(axes, "Return per trial")
+
+
+def _draw_first_and_last(axes: Axes, curves: Sequence[tuple[str, Floats]]) -> None:
     styles: list[dict[str, Any]] = [
         {"color": PALETTE[4], "marker": "s", "linestyle": "--"},
         {"color": PALETTE[0], "marker": "o", "linewidth": 2.4},
     ]
-    for (name, blocks), style in zip(curves, styles[-len(curves) :], strict=True):
-        axes.plot(range(1, len(blocks) + 1), blocks, label=name, markersize=4, **style)
-    draw_references(axes, references)
-    label_tenths(axes, "Adaptation within a rollout")
+    for (name, earned), style in zip(curves, styles[-len(curves) :], strict=True):
+        axes.plot(range(1, len(earned) + 1), earned, label=name, markersize=4, **style)
 
 
 def draw_losses(axes: Axes, run: RunRecord) -> None:
@@ -160,16 +171,31 @@ def _discount(key: str) -> float:
 
 def adaptation(run: RunRecord) -> list[tuple[str, Floats]]:
     """Return per tenth of the horizon: of the first evaluation, where known, and of the last."""
+    return _first_and_last(run, "return_per_block")
+
+
+def trial_returns(run: RunRecord) -> list[tuple[str, Floats]]:
+    """Return per trial: of the first evaluation, where known, and of the last."""
+    return _first_and_last(run, "return_per_trial")
+
+
+def trials_of_others(run: RunRecord) -> dict[str, Sequence[float]]:
+    """What other players earned per trial in the final test."""
+    scores = (run.result or {}).get("reference_scores") or {}
+    found = {name: score.get("return_per_trial") for name, score in scores.items()}
+    return {name: earned for name, earned in found.items() if earned}
+
+
+def _first_and_last(run: RunRecord, name: str) -> list[tuple[str, Floats]]:
+    key = f"eval/{name}"
     found = [
-        (f"evaluation at epoch {row['epoch']}", row["eval/return_per_block"])
-        for row in run.metrics
-        if row.get("eval/return_per_block")
+        (f"evaluation at epoch {row['epoch']}", row[key]) for row in run.metrics if row.get(key)
     ]
-    final = (run.result or {}).get("return_per_block")
+    final = (run.result or {}).get(name)
     if final:
         found.append(("final evaluation", final))
     ends = [found[0], found[-1]] if len(found) > 1 else found
-    return [(name, np.array(blocks, np.float64)) for name, blocks in ends]
+    return [(name, np.array(earned, np.float64)) for name, earned in ends]
 
 
 def label_steps(axes: Axes, title: str, unit: str) -> None:
@@ -199,6 +225,14 @@ def label_tenths(axes: Axes, title: str) -> None:
     """Title and axes of an adaptation curve."""
     axes.set(title=title, xlabel="tenth of the horizon", ylabel="return per tenth")
     axes.set_xticks(range(1, 11))
+
+
+def label_trials(axes: Axes, title: str) -> None:
+    """Title and axes of the returns of a rollout's trials."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set(title=title, xlabel="trial", ylabel="return per trial")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def finish(axes: Axes) -> None:
@@ -236,15 +270,10 @@ def legend_under(axes: Axes) -> None:
 
 
 def shows_adaptation(run: RunRecord, references: Mapping[str, Sequence[float]]) -> bool:
-    """Whether the tenths of a rollout say how well the agent adapts.
-
-    They do where a rollout has several trials, or where the oracle earns in every tenth;
-    elsewhere they show only when the task pays.
-    """
-    if not adaptation(run):
-        return False
-    trials = [row["eval/trials_mean"] for row in run.metrics if row.get("eval/trials_mean")]
-    asked = (run.config.get("env") or {}).get("trials") or 1
-    several_trials = max(asked, *trials[-1:]) > 1 if trials else asked > 1
-    oracle = references.get("oracle")
-    return several_trials or (bool(oracle) and all(earned > 0 for earned in oracle or ()))
+    """Whether the tenths of a rollout say how well the agent adapts."""
+    known = [row["eval/trials_mean"] for row in run.metrics if row.get("eval/trials_mean")]
+    if trials := (run.result or {}).get("trials_mean"):
+        known.append(trials)
+    fixed = (run.config.get("env") or {}).get("trials")
+    told = tenths_tell(known[-1] if known else None, fixed, references.get("oracle"))
+    return told and bool(adaptation(run))

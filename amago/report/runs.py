@@ -28,6 +28,8 @@ class RunRecord:
     result: Row | None
     method: str = "amago"
     """amago's own agent, or a baseline."""
+    own_env: str = ""
+    """What made the environment, if it was given from Python in place of an id."""
 
     @property
     def evaluations(self) -> list[Row]:
@@ -76,6 +78,7 @@ def read_run(path: str | Path) -> RunRecord:
         timing=_read_jsonl(folder / "timing.jsonl"),
         result=_read_object(result) if result.is_file() else None,
         method=str((header.get("baseline") or {}).get("method", "amago")),
+        own_env=str((header.get("custom") or {}).get("env", "")),
     )
 
 

@@ -26,6 +26,10 @@ class Job:
     overrides: dict[str, str]
     run_dir: Path
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"expected seeds of 0 or more, got {self.seed}; correct --seeds")
+
     @property
     def log(self) -> Path:
         """What the run prints, beside its folder: a restart may remove the folder."""

@@ -144,8 +144,9 @@ def _remove_run(folder: Path) -> None:
 def _say_finished(run: TrainingRun) -> None:
     if run.epoch == run.config.run.epochs and (run.folder / "result.json").exists():
         _LOG.warning(
-            f"{run.folder} is finished after {run.epoch} epochs, and this is its result; train on "
-            f"with: amago resume {run.folder} --epochs +50{trust_flag(run.config)}"
+            f"{run.folder} is finished after {run.epoch} epoch{'s' if run.epoch != 1 else ''}, and "
+            f"this is its result; train on with: amago resume {run.folder} --epochs +50"
+            f"{trust_flag(run.config)}"
         )
 
 

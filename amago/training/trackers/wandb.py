@@ -49,9 +49,10 @@ class WandbTracker:
                 reinit="create_new",
                 settings=wandb.Settings(console="off"),
             )
-        except wandb.errors.Error as error:
+        except (wandb.errors.Error, ValueError) as error:  # the latter of WANDB_… variables
+            told = " ".join(str(error).split())
             raise ValueError(
-                f"--run.wandb-project {project}: W&B did not start ({error}); check the name, log "
+                f"--run.wandb-project {project}: W&B did not start ({told}); check the name, log "
                 "in with `wandb login`, or set WANDB_MODE=offline and upload later"
             ) from error
         self._axis, self._complete = axis(config), False
