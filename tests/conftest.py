@@ -17,7 +17,7 @@ with install_import_hook(["amago.nets", "amago.agent"], "beartype.beartype"):
 def quick_children() -> None:
     """Collectors and workers start from a process that has imported amago and torch.
 
-    Otherwise each of them spends seconds on imports. What is already loaded changes nothing else.
+    Otherwise each of them spends seconds on imports.
     """
     forkserver._forkserver._stop()  # one that runs has imported less
     multiprocessing.get_context("forkserver").set_forkserver_preload(["amago.api"])
