@@ -14,12 +14,14 @@ with install_import_hook(["amago.nets", "amago.agent"], "beartype.beartype"):
 
 
 @pytest.fixture(scope="module")
-def quick_collectors() -> None:
-    """Collectors start from a process that has imported torch, which takes them seconds each."""
-    forkserver._forkserver._stop()  # one that runs has imported what others needed
-    multiprocessing.get_context("forkserver").set_forkserver_preload(
-        ["amago.scale.collect_processes"]
-    )
+def quick_children() -> None:
+    """Collectors and workers start from a process that has imported amago and torch.
+
+    Otherwise each of them spends seconds on imports.
+    """
+    forkserver._forkserver._stop()  # one that runs has imported less
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["amago.api"])
+    forkserver.ensure_running()  # before amago asks for other imports
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from test_collect_helpers import rows, tiny, trained, trajectories
 from amago import api
 from amago.scale.collect_ledger import Ledger
 
-pytestmark = pytest.mark.usefixtures("quick_collectors", "no_curves")
+pytestmark = pytest.mark.usefixtures("quick_children", "no_curves")
 
 
 def ledger(**changes: int) -> Ledger:

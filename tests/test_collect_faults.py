@@ -20,7 +20,7 @@ from amago.scale.collect_processes import ProcessFleet
 from amago.scale.collect_weights import Weights
 from amago.scale.collector import Share
 
-pytestmark = pytest.mark.usefixtures("quick_collectors", "no_curves")
+pytestmark = pytest.mark.usefixtures("quick_children", "no_curves")
 
 
 def kill_one(_: object = None) -> None:

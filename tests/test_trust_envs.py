@@ -30,6 +30,8 @@ from amago.envs.settings import EnvSettings
 from amago.envs.workers import WorkerVector
 from amago.training.view import _PlainView
 
+pytestmark = pytest.mark.usefixtures("quick_children")
+
 
 class Faulty(gym.Env[Any, Any]):
     """Eight steps long; at step `at` of worlds whose seed is divisible by `every`, its fault."""
