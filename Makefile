@@ -48,11 +48,14 @@ torture: install
 
 test: check
 
+# Each worker has a half of the files in order, so that what tests of a file share is made once.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+
 check: lint types contracts chromium
-	$(BIN)/pytest -n 2
+	$(PYTEST)
 
 test-slow: install chromium
-	$(BIN)/pytest -n 2 -m slow
+	$(PYTEST) -m slow
 
 format: install
 	$(BIN)/ruff format .

@@ -18,7 +18,7 @@ from amago.check.before import check_before_training, is_foreign
 from amago.config import Config, from_dict, override
 from amago.envs.foreign import what_it_is
 from amago.envs.in_process import Env, InProcessVector
-from amago.envs.registry import MakeEnv, make_vector, named_env, single_env
+from amago.envs.registry import MakeEnv, named_env, single_env
 from amago.envs.settings import EnvSettings
 from amago.envs.vector_maker import VectorMaker, as_maker
 from amago.evaluation.evaluate import evaluate as evaluate_policy
@@ -181,11 +181,8 @@ def load(
     check_trusted(source.name, config.env, trust=trust, named=env is not None)
     with contextlib.closing(single_env(config.env, env)) as example:
         spaces = example.observation_space, example.action_space
-    lanes = max(1, len(config.env.ids))
-    vector = make_vector(config.env, seed=0, num_lanes=lanes, make_env=env)
-    vector.close()
-    agent = source.build(vector.spec, custom.parts)
-    agent.to(resolve_device(override(config, {"run.device": device}), vector.spec))
+    agent = source.build(env, custom.parts)
+    agent.to(resolve_device(override(config, {"run.device": device}), agent.spec))
     chosen = config.agent.greedy if greedy is None else greedy
     return Predictor(AgentPolicy(agent, seed=seed, greedy=chosen), *spaces)
 

@@ -13,7 +13,7 @@ def at_least(minimum: float, settings: Any, section: str, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and value < minimum:
-            raise ValueError(f"{flag(section, name)} must be at least {minimum}, got {value}")
+            raise ValueError(f"{_flag(section, name)} must be at least {minimum}, got {value}")
 
 
 def at_most(maximum: float, settings: Any, section: str, *names: str) -> None:
@@ -21,17 +21,17 @@ def at_most(maximum: float, settings: Any, section: str, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and value > maximum:
-            raise ValueError(f"{flag(section, name)} must be at most {maximum}, got {value}")
+            raise ValueError(f"{_flag(section, name)} must be at most {maximum}, got {value}")
 
 
 def check_widths(settings: Any, section: str, name: str) -> None:
     """Refuse a list of layers that is empty, or has a layer without width."""
     widths = getattr(settings, name)
     if not widths or min(widths) < 1:
-        raise ValueError(f"{flag(section, name)} takes widths of at least 1, got {widths}")
+        raise ValueError(f"{_flag(section, name)} takes widths of at least 1, got {widths}")
 
 
-def flag(section: str, name: str) -> str:
+def _flag(section: str, name: str) -> str:
     """A setting as the command line spells it."""
     return f"--{section}.{name.replace('_', '-')}"
 

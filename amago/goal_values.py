@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+_Array = NDArray[Any]
 
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _INT64 = np.iinfo(np.int64)
@@ -55,7 +55,7 @@ def check_bounds(low: tuple[float, ...], high: tuple[float, ...], size: int, who
         )
 
 
-def check_fill(tokens: Array) -> None:
+def check_fill(tokens: _Array) -> None:
     """ValueError unless every goal [n, size] has words, and the empty word only after them."""
     filled = tokens != 0
     if not (filled[:, 0].all() and (filled[:, 1:] <= filled[:, :-1]).all()):
@@ -83,7 +83,7 @@ def read_number(word: str, whole: bool) -> float:
     return int(number) if whole and number.is_integer() and abs(number) < 2**63 else number
 
 
-def whole_numbers(given: Array) -> Array | None:
+def whole_numbers(given: _Array) -> _Array | None:
     """Whole numbers that compare exactly with bounds, or None where some are not whole.
 
     As a float 2**60 would be within a bound of 2**60 - 1.

@@ -28,7 +28,7 @@ from amago.goal_values import (
 )
 from amago.ragged import Ragged
 
-Array = NDArray[Any]
+_Array = NDArray[Any]
 
 _REPEATED = re.compile(r"(.*\S)\s+x\s*(\d+)", re.IGNORECASE)
 
@@ -80,7 +80,7 @@ class GoalSpec:
         # What NumPy has for both int8 and uint64 is a float.
         return smallest if smallest.kind in "iu" else np.dtype(np.int64)
 
-    def goals(self, values: ArrayLike) -> Array:
+    def goals(self, values: ArrayLike) -> _Array:
         """Goals [n, size] of this domain, checked; duplicates stay."""
         given = np.asarray(values)
         if given.size == 0:
@@ -105,7 +105,7 @@ class GoalSpec:
             check_fill(numbers)
         return numbers.astype(self.dtype)
 
-    def instruction(self, asked: str | ArrayLike) -> Array:
+    def instruction(self, asked: str | ArrayLike) -> _Array:
         """An instruction [n, size], 1 <= n <= max_goals, from text or from numbers."""
         try:
             goals = self.read(asked) if isinstance(asked, str) else self.goals(asked)
@@ -128,7 +128,7 @@ class GoalSpec:
             made_of = f"of {self.size} numbers from {low} to {high}"
         return f"an instruction is 1 to {self.max_goals} goals {made_of}, separated by commas"
 
-    def read(self, text: str) -> Array:
+    def read(self, text: str) -> _Array:
         """Goals [n, size] from text as `write` makes it: "(3, 7), (1, 2) x2", "eat cow"."""
         goals: list[list[float]] = []
         for part in re.split(r",(?![^(]*\))", text):
@@ -161,14 +161,14 @@ class GoalSpec:
         fill = self.size if self.kind == "token" else 0
         return values + [0] * (fill - len(values))
 
-    def write_goal(self, goal: Array) -> str:
+    def write_goal(self, goal: _Array) -> str:
         """The inverse of `read_goal`."""
         if self.kind == "token":
             return " ".join(self.vocabulary[token] for token in goal if token)
         numbers = [str(int(x)) if x == int(x) else str(np.float32(x)) for x in goal]
         return numbers[0] if self.size == 1 else f"({', '.join(numbers)})"
 
-    def _bounds(self) -> tuple[Array, Array]:
+    def _bounds(self) -> tuple[_Array, _Array]:
         if self.kind == "token":
             last = len(self.vocabulary) - 1
             return np.zeros(self.size, np.int64), np.full(self.size, last, np.int64)
@@ -201,12 +201,12 @@ def spec_from(values: dict[str, Any]) -> GoalSpec:
 class Advance(NamedTuple):
     """What one step was worth in every lane, each [N]; or every row of one rollout, [T+1]."""
 
-    progress: Array  # int64, goals complete after the step
-    reward: Array  # float32, goals completed by the step: 0 or 1
-    complete: Array  # bool, the whole instruction is: the rollout ends here
+    progress: _Array  # int64, goals complete after the step
+    reward: _Array  # float32, goals completed by the step: 0 or 1
+    complete: _Array  # bool, the whole instruction is: the rollout ends here
 
 
-def advance(instruction: Array, num_goals: Array, progress: Array, achieved: Ragged) -> Advance:
+def advance(instruction: _Array, num_goals: _Array, progress: _Array, achieved: Ragged) -> Advance:
     """The rule: the next goal of an instruction advances when the step achieved it.
 
     instruction [N, k, size], of which lane n asks for the first num_goals[n]; achieved has N
@@ -222,7 +222,7 @@ def advance(instruction: Array, num_goals: Array, progress: Array, achieved: Rag
     return Advance(after, gained.astype(np.float32), after >= num_goals)
 
 
-def follow(instruction: Array, achieved: Ragged) -> Advance:
+def follow(instruction: _Array, achieved: Ragged) -> Advance:
     """What each row of a rollout would have been worth under another instruction [n, size].
 
     Only a row that holds the goal to be completed next can advance, so those rows are looked
@@ -250,7 +250,7 @@ def follow(instruction: Array, achieved: Ragged) -> Advance:
     return Advance(reward.cumsum(dtype=np.int64), reward, complete)
 
 
-def pad(instructions: Iterable[Array], max_goals: int) -> tuple[Array, Array]:
+def pad(instructions: Iterable[_Array], max_goals: int) -> tuple[_Array, _Array]:
     """Instructions [n, size] as (instruction [N, k, size] padded with zeros, num_goals [N])."""
     rows = list(instructions)
     padded = np.zeros((len(rows), max_goals, rows[0].shape[1]), rows[0].dtype)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Ragged = tuple[Array, Array]
+_Array = NDArray[Any]
+Ragged = tuple[_Array, _Array]
 
 
 def empty(num_rows: int, size: int, dtype: Any) -> Ragged:
@@ -20,26 +20,26 @@ def empty(num_rows: int, size: int, dtype: Any) -> Ragged:
     return np.zeros(num_rows + 1, np.int64), np.zeros((0, size), dtype)
 
 
-def of_counts(counts: Array, values: Array) -> Ragged:
+def of_counts(counts: _Array, values: _Array) -> Ragged:
     """Values in the order of their rows, of which row r owns counts[r]."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     counts.cumsum(out=offsets[1:])
     return offsets, values
 
 
-def counts_of(ragged: Ragged) -> Array:
+def counts_of(ragged: Ragged) -> _Array:
     """How many values each row owns, [R]."""
     offsets = ragged[0]
-    counts: Array = offsets[1:] - offsets[:-1]  # np.diff takes five times as long
+    counts: _Array = offsets[1:] - offsets[:-1]  # np.diff takes five times as long
     return counts
 
 
-def rows_of(ragged: Ragged) -> Array:
+def rows_of(ragged: Ragged) -> _Array:
     """The row of every value, [total]."""
     return np.arange(len(ragged[0]) - 1).repeat(counts_of(ragged))
 
 
-def select(ragged: Ragged, rows: Array) -> Ragged:
+def select(ragged: Ragged, rows: _Array) -> Ragged:
     """Some rows, by index or by mask, in the order asked for."""
     offsets, values = ragged
     counts = counts_of(ragged)[rows]
@@ -49,7 +49,7 @@ def select(ragged: Ragged, rows: Array) -> Ragged:
     return chosen, values[np.arange(len(moved)) + moved]
 
 
-def clear(ragged: Ragged, rows: Array) -> Ragged:
+def clear(ragged: Ragged, rows: _Array) -> Ragged:
     """The same with some rows emptied."""
     counts = counts_of(ragged)
     keep = np.ones(len(counts), np.bool_)

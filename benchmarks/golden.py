@@ -83,7 +83,6 @@ ABLATIONS = (
 
 CASES = (
     Case(ROOM, kwargs=(("grid", 3), ("trial_limit", 8), ("horizon", 20))),
-    Case("recipe", kwargs=(("grid", 3), ("trial_limit", 8), ("horizon", 20))),
     Case(ROOM, "gru"),
     Case(ROOM, "no-memory"),
     Case(ROOM, "world-model"),

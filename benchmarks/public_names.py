@@ -1,18 +1,17 @@
 """Counts the public names of amago's modules, and lists those that only their module uses.
 
     python benchmarks/public_names.py [COMMIT …]      counts; without commits, of this tree
-    python benchmarks/public_names.py --own [FOLDER]  names that no other file mentions
+    python benchmarks/public_names.py --own [FOLDER]  names that no other module uses
 
 A public name is a function, class or constant at the top level of a module that does not start
-with an underscore. A file mentions a name where the name stands in it as a whole word. Command
-functions, which the CLI finds by their names, and modules that are read as scripts are left in.
+with an underscore. Modules are those of `amago/`: a name that only tests, benchmarks or docs use is
+listed, and so are names that are found by reflection (verbs, figures, views, domains).
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,16 +60,38 @@ def modules(files: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def own_names(files: Mapping[str, str]) -> dict[str, list[str]]:
-    """Module → the public names that no other file mentions."""
-    mentioned: dict[str, set[str]] = {}
-    for path, text in files.items():
-        for word in set(re.findall(r"[A-Za-z_]\w*", text)):
-            mentioned.setdefault(word, set()).add(path)
+    """Module → the public names that no other module of amago imports or reads."""
+    names = modules(files)
+    dotted = {_dotted(path): path for path in names}
+    used: set[tuple[str, str]] = set()
+    for path in names:
+        used |= _names_used(ast.parse(files[path]), dotted)
     return {
-        path: own
-        for path, names in modules(files).items()
-        if (own := [name for name in names if mentioned[name] == {path}])
-    }
+        path: own for path, names in names.items()
+        if (own := [name for name in names if (_dotted(path), name) not in used])
+    }  # fmt: skip
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _names_used(tree: ast.Module, known: Mapping[str, str]) -> set[tuple[str, str]]:
+    """(module, name) of all names that a module imports, or reads of modules that it imports."""
+    aliases: dict[str, str] = {}
+    used: set[tuple[str, str]] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                if module in known:
+                    aliases[alias.asname or alias.name] = module
+                else:
+                    used.add((node.module, alias.name))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used.add((aliases.get(node.value.id, ""), node.attr))
+    return used
 
 
 def main() -> None:

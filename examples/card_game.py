@@ -69,7 +69,7 @@ gym.register("CardGame-v0", CardGame)
 
 
 def main(epochs: int, pairs: int) -> None:
-    config = amago.override(amago.preset("recipe"), {"run.epochs": epochs})
+    config = amago.override(amago.preset("gym"), {"run.epochs": epochs})
     with tempfile.TemporaryDirectory() as folder:
         result = amago.train(
             config, seed=0, run_dir=folder, env=lambda: CardGame(pairs, 6 * pairs)

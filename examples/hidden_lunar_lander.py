@@ -39,7 +39,7 @@ gym.register("HiddenLunarLander-v0", HiddenLunarLander)
 
 def main(epochs: int) -> None:
     short = {"env.num_lanes": 24, "rollout.steps_per_epoch": 200, "replay.context_length": 64}
-    config = amago.override(amago.preset("recipe"), {"run.epochs": epochs, **short})
+    config = amago.override(amago.preset("gym"), {"run.epochs": epochs, **short})
     with tempfile.TemporaryDirectory() as folder:
         result = amago.train(config, seed=0, run_dir=folder, env=HiddenLunarLander).result
         print(f"return {result['return_mean']:.0f}, at random {result['random_return_mean']:.0f}")

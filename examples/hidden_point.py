@@ -46,7 +46,7 @@ gym.register("HiddenPoint-v0", HiddenPoint)
 
 
 def main(epochs: int) -> None:
-    config = amago.override(amago.preset("recipe"), {"run.epochs": epochs})
+    config = amago.override(amago.preset("gym"), {"run.epochs": epochs})
     with tempfile.TemporaryDirectory() as folder:
         result = amago.train(config, seed=0, run_dir=folder, env=HiddenPoint).result
         print(f"return {result['return_mean']:.2f}, at random {result['random_return_mean']:.2f}")

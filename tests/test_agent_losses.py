@@ -27,10 +27,10 @@ from test_agent_helpers import (
 
 from amago.agent import transitions as transitions_module
 from amago.agent.agent import Agent, Parts
-from amago.agent.settings import CONTINUOUS_DISCOUNTS, DISCRETE_DISCOUNTS, AgentSettings
+from amago.agent.settings import _CONTINUOUS_DISCOUNTS, DISCRETE_DISCOUNTS, AgentSettings
 from amago.agent.targets import draw_critics, td_target
 from amago.agent.terms import Term, TermSettings, build_terms
-from amago.agent.terms.cloning import binary_filter, exponential_filter
+from amago.agent.terms.cloning import _exponential_filter, binary_filter
 from amago.agent.update import Learner
 from amago.nets.distributions import TanhGaussian
 
@@ -68,7 +68,7 @@ def test_the_binary_filter_accepts_strictly_positive_advantages():
 
 
 def test_the_exponential_filter_is_a_bounded_exponential():
-    got = exponential_filter(torch.tensor([[-1.0, 0.0], [1.5, 100.0]]))
+    got = _exponential_filter(torch.tensor([[-1.0, 0.0], [1.5, 100.0]]))
     want = [[math.exp(-1), 1.0], [math.exp(1.5), 20.0]]
     torch.testing.assert_close(got, torch.tensor(want))
 
@@ -82,7 +82,7 @@ def test_discount_sets_are_those_of_the_method():
     assert AgentSettings().resolve_discounts("continuous") == continuous
     wide = AgentSettings(discounts="wide")
     assert wide.resolve_discounts("discrete") == (0.1, 0.3, 0.5, *DISCRETE_DISCOUNTS)
-    assert wide.resolve_discounts("continuous") == (0.1, 0.3, 0.5, *CONTINUOUS_DISCOUNTS)
+    assert wide.resolve_discounts("continuous") == (0.1, 0.3, 0.5, *_CONTINUOUS_DISCOUNTS)
 
 
 def test_the_acting_discount_is_single_joins_a_set_or_is_in_it_once():

@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from test_docs_helpers import fast_world
 from test_run_helpers import command, differing, evidence, tiny
 
 import amago
 from amago import api, arguments
 from amago.agent.terms import Term
 from amago.nets.sequences import Sequences
+from amago.presets.sizes import SIZES
 from amago.training.header import read_config
 from amago.training.start import create
 
@@ -173,14 +175,31 @@ LONG = "long_corridor"
 """An example of hours, which has a test of its own."""
 
 
-@pytest.mark.parametrize("name", sorted({path.stem for path in EXAMPLES.glob("*.py")} - {LONG}))
-def test_every_example_runs(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+RUN = sorted({path.stem for path in EXAMPLES.glob("*.py")} - {LONG})
+
+
+def _run_example(name: str) -> None:
     short = [] if name == "plain_loop" else ["--epochs", "2"]  # the first epoch only collects
-    monkeypatch.setattr(sys, "argv", [name, *short])
     source = compile((EXAMPLES / f"{name}.py").read_text(), name, "exec")
-    exec(source, {"__name__": "__main__", "__doc__": ""})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [name, *short])
+        exec(source, {"__name__": "__main__", "__doc__": ""})
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_every_example_runs_with_tiny_networks(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fast_world(tmp_path):
+        _run_example(name)
+    out = capsys.readouterr().out
+    assert "return" in out or out.startswith("["), out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUN)
+def test_every_example_runs_at_its_own_size(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _run_example(name)
     out = capsys.readouterr().out
     assert "return" in out or out.startswith("["), out
 
@@ -198,6 +217,7 @@ def test_the_stages_of_the_long_corridor_begin_with_what_was_learned_and_go_on_w
     example = _example(LONG)
     tiny_run = {"env.num_lanes": 3, "env.eval_lanes": 3, "replay.batch_size": 2}
     tiny_run |= {"run.epochs": 2, "run.eval_episodes": 3, "run.final_eval_episodes": 3}
+    tiny_run |= {"run.updates_per_epoch": 2, **SIZES["tiny"].settings()}
     first = {"env.ids": ("amago/TMaze-v0?corridor=3", "amago/TMaze-v0?corridor=4")}
     stages = {4: tiny_run | first, 6: tiny_run, 8: tiny_run}
     monkeypatch.setattr(example, "CORRIDORS", (3, 6, 8))

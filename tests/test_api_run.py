@@ -19,7 +19,7 @@ import amago
 from amago import api
 from amago.arguments import resolve, run_name
 from amago.training.notebook import NotebookView, in_notebook
-from amago.training.view import PlainView, make_view
+from amago.training.view import _PlainView, make_view
 
 SMALL = {
     "run.updates_per_epoch": 1,
@@ -133,7 +133,8 @@ def test_an_exception_in_a_callback_leaves_a_checkpoint_and_says_how_to_go_on(
             raise KeyError("no such column")
 
     with pytest.raises(KeyError) as caught:
-        amago.train("gym", env=Coin, epochs=4, set=SMALL, run_dir="run", on_epoch=broken)
+        small = {**SMALL, "run.report": False}
+        amago.train("gym", env=Coin, epochs=4, set=small, run_dir="run", on_epoch=broken)
     assert caught.value.__notes__ == ["raised by on_epoch after epoch 2 of run"]
     assert 'checkpoint of epoch 2 is kept; go on with: amago.resume("run", env=Coin)' in caplog.text
     assert amago.resume("run", env=Coin).result["epochs"] == 4
@@ -157,7 +158,8 @@ def test_settings_are_found_by_the_last_part_of_their_names() -> None:
 
 
 def test_an_id_and_the_name_of_a_memory_are_settings_too() -> None:
-    run = amago.train("gym", env="Acrobot-v1", memory="gru", epochs=1, set=SMALL)
+    short = {**SMALL, "env.kwargs.max_episode_steps": 20, "run.report": False}
+    run = amago.train("gym", env="Acrobot-v1", memory="gru", epochs=1, set=short)
     assert run.run_dir.name.startswith("Acrobot-v1-seed0-")
     assert run.config.memory == "gru" and run.config.env.id == "Acrobot-v1"
 
@@ -247,7 +249,7 @@ def test_a_notebook_shows_progress_as_one_changing_page_without_control_characte
 def test_a_program_gets_plain_lines_and_may_ask_for_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert not in_notebook() and isinstance(make_view(3), PlainView)
+    assert not in_notebook() and isinstance(make_view(3), _PlainView)
     amago.train(tiny("wind"), run_dir="shown")
     assert "epoch 2/2 | return" in capsys.readouterr().out
     amago.train(tiny("wind"), run_dir="silent", progress=False)

@@ -14,7 +14,7 @@ from test_run_helpers import command, lines
 from amago import api
 from amago.baselines import distillation
 from amago.baselines.catalogue import METHODS
-from amago.baselines.histories import TabularLearners, make_histories, source_task, worlds_of
+from amago.baselines.histories import _TabularLearners, make_histories, source_task, worlds_of
 from amago.baselines.settings import HistorySettings
 from amago.config import override
 from amago.envs.catalogue import preset
@@ -48,7 +48,7 @@ def test_memory_free_agents_really_improve_on_the_papers_room() -> None:
 
 def test_a_learner_takes_what_it_was_paid_for() -> None:
     task = source_task(_room(grid=3, trial_limit=10, horizon=50))
-    learners = TabularLearners(task, HistorySettings(noise=(0.0, 0.0)), 0)
+    learners = _TabularLearners(task, HistorySettings(noise=(0.0, 0.0)), 0)
 
     def row(time: int, cell: tuple[int, int], reward: float, first: bool) -> Timestep:
         obs = np.array([[cell[0] / 3, cell[1] / 3, 0, 0]], np.float32)
@@ -111,7 +111,7 @@ def test_the_worlds_of_the_final_test_are_held_out(distilled: Path) -> None:
     from amago.training.header import read_config
 
     config = read_config(distilled)
-    tested = worlds_of(config.env, distillation.test_seeds(config, 0))
+    tested = worlds_of(config.env, distillation._test_seeds(config, 0))
     with TrajectoryStore.open_readonly(distilled / "replay") as store:
         seeds = [store.read(number).world_seed for number in store.ids.tolist()]
     assert len(seeds) == 12

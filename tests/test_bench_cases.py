@@ -15,7 +15,7 @@ import torch
 from test_run_helpers import tiny
 
 from amago.bench import learner, matmul, memory, relabeling, replay, rollout, start
-from amago.bench.child import TASKS
+from amago.bench.child import _TASKS
 from amago.bench.conditions import Bench
 from amago.bench.processes import environment, in_child
 from amago.bench.results import Result, Target, duration, rate
@@ -42,7 +42,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Children take seconds to start; two tests below start real ones."""
 
     def answer(task: str, payload: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = json.loads(json.dumps(TASKS[task](json.loads(json.dumps(payload)))))
+        made: dict[str, Any] = json.loads(json.dumps(_TASKS[task](json.loads(json.dumps(payload)))))
         return made
 
     monkeypatch.setattr(learner, "limit_memory", lambda limit: limit)
@@ -61,7 +61,7 @@ def _check(results: list[Result]) -> dict[tuple[str, str | None], Result]:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_the_learner_is_shown_beside_the_machines_limit_and_the_plain_implementation() -> None:
-    case = learner.UpdateCase("tiny", TINY, utilisation=0.65, peak_gb=2.0)
+    case = learner._UpdateCase("tiny", TINY, utilisation=0.65, peak_gb=2.0)
     rows = _check(list(learner.run(BENCH, [case])))
     measured = {("s/update", "matmul"), ("s/update", "plain"), ("GB at peak", None)}
     assert set(rows) == {("GFLOP/s", None), *measured}
@@ -71,8 +71,8 @@ def test_the_learner_is_shown_beside_the_machines_limit_and_the_plain_implementa
 
 
 def test_updates_per_second_and_windows_of_uniform_length() -> None:
-    fast = learner.UpdateCase("fast", TINY, per_second=9.0)
-    ragged = learner.UpdateCase("ragged", replace(TINY, batch_size=8), faster_than_padded=1.7)
+    fast = learner._UpdateCase("fast", TINY, per_second=9.0)
+    ragged = learner._UpdateCase("ragged", replace(TINY, batch_size=8), faster_than_padded=1.7)
     rows = _check(list(learner.run(BENCH, [fast, ragged])))
     assert str(rows["updates/s", "matmul"].target) == "value ≥ 9"
     assert str(rows["s/update", "padded"].target) == "ratio ≥ 1.7"
@@ -108,19 +108,19 @@ def test_the_table_of_targets_is_complete() -> None:
     assert medium.size == Size(128, 2, (128, 128, 64), 24, 128)
     assert (popgym.utilisation, long.utilisation, long.peak_gb) == (0.65, 0.6, 2.0)
     assert (medium.per_second, ragged.faster_than_padded) == (9.0, 1.7)
-    ten, hundred = memory.LONG
+    ten, hundred = memory._LONG
     assert (ten.length, ten.most_seconds, ten.most_gb) == (10_000, 2.5, 2.0)
     assert (hundred.length, hundred.most_gb) == (100_000, 12.0)
-    assert (memory.ACTING, memory.MOST_COSTLY) == ((1_000, 10_000), 3.0)
-    assert (replay.NUM_TRAJECTORIES, replay.NUM_STEPS) == (20_000, 500)
-    assert replay.MOST_OF_LEARNING == 0.05 and start.MOST_SECONDS == 6.0
+    assert (memory._ACTING, memory._MOST_COSTLY) == ((1_000, 10_000), 3.0)
+    assert (replay._NUM_TRAJECTORIES, replay._NUM_STEPS) == (20_000, 500)
+    assert replay._MOST_OF_LEARNING == 0.05 and start._MOST_SECONDS == 6.0
     spec = rollout.config_of(rollout.WIDE)
     assert spec.env.kwargs == {"corridor": 100} and spec.transformer.num_layers == 2
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_long_contexts_and_sliding_caches() -> None:
-    long = [memory.LongCase(40, 2.5, 2.0), memory.LongCase(80, None, 12.0, slow=True)]
+    long = [memory._LongCase(40, 2.5, 2.0), memory._LongCase(80, None, 12.0, slow=True)]
     results = list(memory.run(BENCH, long, acting=(4, 16), size=replace(TINY, batch_size=1)))
     assert len(results) == 6
     _check(results)
@@ -136,14 +136,14 @@ def test_long_contexts_and_sliding_caches() -> None:
 def test_a_quick_run_leaves_out_what_takes_minutes() -> None:
     said: list[str] = []
     bench = replace(BENCH, quick=True, say=said.append)
-    results = list(memory.run(bench, [memory.LongCase(80, None, 1.0, slow=True)], (2, 4), TINY))
+    results = list(memory.run(bench, [memory._LongCase(80, None, 1.0, slow=True)], (2, 4), TINY))
     assert len(results) == 2 and any("left out" in message for message in said)
 
 
 @pytest.mark.skipif(not LINUX, reason="limits of memory are Linux's")
 def test_an_update_that_does_not_fit_is_a_result_without_a_value() -> None:
     huge = replace(TINY, batch_size=2000, context_length=100)
-    answer = in_child("update", learner.update_payload(huge, 1, memory.ONCE, 0.4))
+    answer = in_child("update", learner.update_payload(huge, 1, memory._ONCE, 0.4))
     assert "out of memory at a limit of 0.4 GB" in answer["error"]
     result = learner.peak_result("learner", "huge", answer, 2.0)
     assert result.value is None and result.met is False and "out of memory" in result.note
@@ -182,20 +182,20 @@ def test_replay_is_sampled_beside_the_learner_and_read_through() -> None:
 
 def test_relabeling_is_timed_beside_the_learner_of_its_preset() -> None:
     config = override(tiny("maze-runner"), {"env.num_lanes": 4})
-    rows = relabeling.domain("maze-runner", config, BENCH, num_rollouts=8)
-    assert [row.setting.partition(", ")[2] for row in rows] == list(relabeling.KINDS)
+    rows = relabeling._domain("maze-runner", config, BENCH, num_rollouts=8)
+    assert [row.setting.partition(", ")[2] for row in rows] == list(relabeling._KINDS)
     for row in rows:
         assert (row.unit, row.yardstick) == ("rollouts/s", "learner")
         assert row.value is not None and row.value > 0 and row.ratio is not None and row.ratio > 0
 
 
 def test_a_store_is_filled_with_what_was_asked_for(tmp_path: Path) -> None:
-    with replay.fill(tmp_path / "replay", 130, 7) as store:
+    with replay._fill(tmp_path / "replay", 130, 7) as store:
         assert len(store) == 130 and store.num_steps == 910
 
 
 def test_rollouts_are_counted_and_the_best_number_of_lanes_is_found() -> None:
-    tiny = rollout.Acting(16, 2, (8,), (8,), corridor=4, num_layers=1)
+    tiny = rollout._Acting(16, 2, (8,), (8,), corridor=4, num_layers=1)
     results = list(rollout.run(BENCH, wide=tiny, narrow=tiny, lanes=(2, 6), many=3))
     _check(results)
     bare, plain, best, many = results
@@ -210,7 +210,7 @@ def test_rollouts_are_counted_and_the_best_number_of_lanes_is_found() -> None:
 
 def test_the_start_ends_with_the_first_update_and_finds_no_compiler() -> None:
     few = ["--env.kwargs.corridor", "4", "--env.num-lanes", "2", "--threads", "1"]
-    (result,) = start.run(replace(BENCH, effort=memory.ONCE), ["t-maze", *few])
+    (result,) = start.run(replace(BENCH, effort=memory._ONCE), ["t-maze", *few])
     assert result.unit == "s" and result.yardstick == "import torch"
     assert result.ratio is not None and result.ratio > 1.0
 

@@ -10,7 +10,7 @@ import torch
 from test_agent_helpers import TINY, random_batch, tiny_config, tiny_learner, tiny_spec
 from torch.utils.flop_counter import FlopCounterMode
 
-from amago.bench.flops import Flops, update_flops
+from amago.bench.flops import _Flops, update_flops
 from amago.bench.plain.agent import PlainAgent
 from amago.bench.plain.learner import PlainLearner
 from amago.config import Config, override
@@ -37,7 +37,7 @@ def test_the_count_of_one_tiny_update_by_hand() -> None:
     )  # fmt: skip
     # Rows 3 + 2 = 5, transitions 2 + 1 = 3; features 3 + 2 actions + reward + first + time = 8.
     flops = update_flops(spec, config, [3, 2])
-    assert flops == Flops(
+    assert flops == _Flops(
         encoder=2 * 5 * (2 * 8 * 5),
         memory=2 * 5 * 3 * (5 * 4 + 2 * (4 * 12 + 4 * 4 + 2 * 4 * 16)),
         attention=2 * (6 + 3) * 2 * 3 * (4 + 4),

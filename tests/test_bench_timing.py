@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from amago.bench.timing import (
-    MOST_DISTURBED,
-    Block,
+    _MOST_DISTURBED,
     Effort,
-    Reading,
+    _Block,
+    _parse_busy,
+    _read_clocks,
+    _Reading,
+    _timing_of,
     interleave,
-    parse_busy,
-    read_clocks,
-    timing_of,
 )
 
 
@@ -28,8 +28,8 @@ class Machine:
         self.wall = self.own = self.others = 0.0
         self.log: list[str] = []
 
-    def clocks(self) -> Reading:
-        return Reading(self.wall, self.own, self.own + self.others)
+    def clocks(self) -> _Reading:
+        return _Reading(self.wall, self.own, self.own + self.others)
 
     def contender(
         self, name: str, seconds: Sequence[float], others: Sequence[float] = (0.0,)
@@ -54,7 +54,7 @@ COLD = Effort(rounds=3, max_rounds=5, block_seconds=1.0, warm_up=False)
 
 def test_busy_time_is_all_but_idle_and_waiting_and_counts_stolen_time() -> None:
     # user nice system idle iowait irq softirq steal guest guest_nice
-    assert parse_busy("cpu  100 20 30 5000 400 1 2 7 90 9") == pytest.approx(1.60)
+    assert _parse_busy("cpu  100 20 30 5000 400 1 2 7 90 9") == pytest.approx(1.60)
 
 
 def test_disturbed_blocks_are_dropped_and_played_again() -> None:
@@ -98,9 +98,9 @@ def test_on_a_busy_machine_the_least_disturbed_blocks_are_kept_and_marked() -> N
 
 
 def test_the_threshold_is_a_share_of_the_block() -> None:
-    at, above = MOST_DISTURBED, MOST_DISTURBED * 1.01
-    assert not timing_of([Block(1.0, at)], 1).disturbed
-    assert timing_of([Block(1.0, above)], 1).disturbed
+    at, above = _MOST_DISTURBED, _MOST_DISTURBED * 1.01
+    assert not _timing_of([_Block(1.0, at)], 1).disturbed
+    assert _timing_of([_Block(1.0, above)], 1).disturbed
 
 
 def test_short_calls_are_gathered_into_blocks_of_the_asked_length() -> None:
@@ -136,13 +136,13 @@ def test_rounds_that_cannot_be_are_refused(rounds: int, most: int) -> None:
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not tell")
 def test_cpu_time_of_a_child_is_others_until_it_ends_and_own_afterwards() -> None:
     spin = "import time; e = time.process_time() + .5\nwhile time.process_time() < e: pass"
-    start = read_clocks()
+    start = _read_clocks()
     child = subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.read()  # ends with the child, which is not yet reaped
-    running = read_clocks()
+    running = _read_clocks()
     child.wait()
-    ended = read_clocks()
+    ended = _read_clocks()
     assert running.own - start.own < 0.2
     assert (running.busy - start.busy) - (running.own - start.own) > 0.3
     assert ended.own - running.own > 0.45

@@ -18,7 +18,7 @@ from amago.cli import VERBS, WIDTH
 from amago.report.evaluations import evaluation_table
 from amago.report.runs import find_runs
 from amago.report.tables import adaptation_bars, instruction_table, sweep_table
-from amago.report.tuning import tuning_table
+from amago.report.tuning import _tuning_table
 
 TRIAL = {"trial": 3, "state": "complete", "value": 1.5, "last": 1.4, "epoch": 9}
 
@@ -63,7 +63,7 @@ def test_tables_fit(tmp_path) -> None:
         sweep_table(find_runs(tmp_path)),
         adaptation_bars([0.1] * 10, [0.2] * 10),
         instruction_table([{"instruction": "eat cow, " * 9, "success": 0.5, "random": 0.1}], 9),
-        tuning_table([{**TRIAL, "settings": {"exploration.anneal_fraction": 0.123456789}}]),
+        _tuning_table([{**TRIAL, "settings": {"exploration.anneal_fraction": 0.123456789}}]),
         result_table([measured] * 3),
     ]
     for table in tables:

@@ -11,6 +11,8 @@ from test_collect_helpers import rows, tiny, trained, trajectories
 from amago import api
 from amago.scale.collect_ledger import Ledger
 
+pytestmark = pytest.mark.usefixtures("quick_collectors", "no_curves")
+
 
 def ledger(**changes: int) -> Ledger:
     return Ledger(num_lanes=4, num_epochs=5, max_lag=2, updates_per_epoch=10, **changes)

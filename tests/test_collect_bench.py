@@ -17,7 +17,7 @@ BENCH = Bench(effort=QUICK, quick=True)
 def test_storing_is_measured_in_rollouts_and_bytes() -> None:
     results, seconds = scale._ingest(BENCH, 8)
     assert [result.unit for result in results] == ["trajectories/s", "MB/s"]
-    assert results[0].value == pytest.approx(scale.LANES / seconds)
+    assert results[0].value == pytest.approx(scale._LANES / seconds)
 
 
 def test_weights_are_measured_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_weights_are_measured_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_case_is_known_and_its_aim_is_written_down() -> None:
     assert CASES["scale"] is scale.run
-    assert (scale.LINEAR, scale.COLLECTORS[-1], scale.SLEEP_SECONDS) == (0.9, 16, 0.05)
+    assert (scale._LINEAR, scale._COLLECTORS[-1], scale._SLEEP_SECONDS) == (0.9, 16, 0.05)
 
 
 COSTS = Costs(lanes=4, acting=0.02, storing=0.003, calling=0.001)

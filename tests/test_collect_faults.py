@@ -20,6 +20,8 @@ from amago.scale.collect_processes import ProcessFleet
 from amago.scale.collect_weights import Weights
 from amago.scale.collector import Share
 
+pytestmark = pytest.mark.usefixtures("quick_collectors", "no_curves")
+
 
 def kill_one(_: object = None) -> None:
     """kill -9 of the first collector of this process."""

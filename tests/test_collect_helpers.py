@@ -36,9 +36,9 @@ SHRINK: dict[str, Any] = {
 
 def tiny(name: str = "t-maze", /, **changes: Any) -> Config:
     """A preset of a few seconds; `scale_collectors=2` sets scale.collectors."""
-    kwargs = {"env.kwargs.corridor": 6} if name == "t-maze" else {}
+    small = {"env.kwargs.corridor": 6, "replay.batch_rows": 24} if name == "t-maze" else {}
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
-    return override(preset(name), {**SHRINK, **kwargs, **dotted})
+    return override(preset(name), {**SHRINK, **small, **dotted})
 
 
 def endless(folder: Path, *more: str) -> list[str]:
@@ -46,7 +46,7 @@ def endless(folder: Path, *more: str) -> list[str]:
     settings = {
         "env.kwargs.corridor": 6, "env.num-lanes": 4, "run.epochs": 500, "run.threads": 1,
         "run.updates-per-epoch": 1, "run.save-interval": 1, "run.eval-interval": 500,
-        "run.final-eval-episodes": 2, "replay.batch-size": 2, "scale.collectors": 2,
+        "run.final-eval-episodes": 2, "replay.batch-rows": 12, "scale.collectors": 2,
         "scale.mode": "async",
     }  # fmt: skip
     flags = [part for key, value in settings.items() for part in (f"--{key}", str(value))]

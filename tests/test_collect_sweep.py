@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from amago.cli.sweep import _command
-from amago.scale.ray_job import RunOnNode, on_cluster, pack, unpack
+from amago.scale.ray_job import _pack, _RunOnNode, _unpack, on_cluster
 from amago.sweep.jobs import amago_command
 
 WRITES = "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.mkdir(exist_ok=True); \
@@ -20,7 +20,7 @@ def test_a_run_on_a_node_writes_there_and_its_folder_comes_back(tmp_path: Path) 
     folder = tmp_path / "seed-0"
     folder.mkdir()
     (folder / "old").write_text("")
-    node = RunOnNode(str(folder), ["python", "-c", WRITES, str(folder)], pack(folder))
+    node = _RunOnNode(str(folder), ["python", "-c", WRITES, str(folder)], _pack(folder))
     code, printed = None, b""
     while code is None:
         time.sleep(0.05)
@@ -30,7 +30,7 @@ def test_a_run_on_a_node_writes_there_and_its_folder_comes_back(tmp_path: Path) 
     assert not (folder / "result.json").exists(), "the node has a folder of its own"
     packed = node.packed()
     assert packed is not None
-    unpack(packed, folder)
+    _unpack(packed, folder)
     assert {path.name for path in folder.iterdir()} == {"old", "result.json"}
 
 

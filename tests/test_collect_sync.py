@@ -16,6 +16,8 @@ from amago.envs.elsewhere import LanesElsewhere
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 
+pytestmark = pytest.mark.usefixtures("quick_collectors", "no_curves")
+
 
 def test_one_collector_gives_the_trajectories_weights_and_metrics_of_a_local_run(
     tmp_path: Path,

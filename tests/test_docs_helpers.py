@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from test_run_helpers import FEW, short_world
+from test_run_helpers import few, short_world
 
 import amago
 from amago.baselines import recurrent_ppo
@@ -104,7 +104,7 @@ def shrunk(config: Config) -> Config:
         world = {"rollout.steps_per_epoch": 12, "replay.context_length": 8}
     enough = max(2, len(config.env.ids))  # every task needs a rollout
     episodes = {"run.eval_episodes": enough, "run.final_eval_episodes": enough}
-    return override(config, {**FEW, **SIZES["tiny"].settings(), **world, **episodes})
+    return override(config, {**few(config), **SIZES["tiny"].settings(), **world, **episodes})
 
 
 def _touch(figure: Figure, path: Any, **_: Any) -> None:

@@ -17,10 +17,12 @@ import amago
 from amago.envs.in_process import checked_env
 from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
-from amago.envs.symbolic_grid import VOCABULARY
+from amago.envs.symbolic_grid import _VOCABULARY
 from amago.replay.store import TrajectoryStore
-from amago.training.interrupt import how_to_go_on
+from amago.training.interrupt import _how_to_go_on
 from amago.types import Trajectory
+
+pytestmark = pytest.mark.usefixtures("no_curves")
 
 SMALL = {
     "run.updates_per_epoch": 1,
@@ -149,7 +151,7 @@ def test_minigrid_is_played_by_its_id_with_ids_for_cells_and_words() -> None:
     rows = vector.reset()
     for lane, seed in enumerate(rows.world_seed):
         text = gym.make("BabyAI-GoToRedBall-v0").reset(seed=int(seed))[0]["mission"]
-        told = [VOCABULARY[number - 1] for number in rows.obs["mission"][lane] if number]
+        told = [_VOCABULARY[number - 1] for number in rows.obs["mission"][lane] if number]
         assert told == text.split() and told[:2] == ["go", "to"]
     vector.close()
     same = single_env(EnvSettings(id="MiniGrid-MemoryS7-v0")).observation_space
@@ -189,7 +191,7 @@ def test_classes_and_wrappers_are_named_on_the_command_line_and_need_trust_later
     assert code == 0, error
     hints = [line for line in out[out.index("next:") :].splitlines() if "amago doctor" not in line]
     assert len(hints) == 4 and all(line.endswith(" --trust") for line in hints[1:]), hints
-    assert how_to_go_on(Path("run")) == "amago resume run --trust"
+    assert _how_to_go_on(Path("run")) == "amago resume run --trust"
     settings = amago.Run("run").config.env
     env = single_env(settings)
     env.reset(seed=0)

@@ -20,6 +20,8 @@ from amago.training.source import find_source
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 export = importlib.import_module("amago.cli.export")
 STEPS = 300
 SETTINGS = {
@@ -29,17 +31,29 @@ SETTINGS = {
 }
 
 
-def _exported(run: str | Path, file: Path) -> OnnxAgent:
-    # In a process of its own: shape checks of the tests do not go with tracing.
-    program = [sys.executable, "-m", "amago", "export", str(run), "--onnx", str(file)]
+_EXPORT = """
+import sys
+from amago.cli import main
+for run, file in zip(sys.argv[1::2], sys.argv[2::2]):
+    try:
+        main(["export", run, "--onnx", file])
+    except SystemExit as end:
+        assert not end.code, (run, end.code)
+"""
+
+
+def _export(files: dict[str | Path, Path]) -> None:
+    """In a process of its own: shape checks of the tests do not go with tracing."""
+    pairs = [str(path) for pair in files.items() for path in pair]
+    program = [sys.executable, "-c", _EXPORT, *pairs]
     done = subprocess.run(program, capture_output=True, text=True)
-    assert done.returncode == 0 and "largest difference" in done.stdout, done.stderr[-800:]
-    return OnnxAgent(file)
+    assert done.returncode == 0, done.stderr[-800:]
+    assert done.stdout.count("largest difference") == len(files), done.stdout
 
 
 def _compare(run: str | Path, file: Path) -> int:
     """Greedy actions and probabilities over many steps; how many episodes ended meanwhile."""
-    exported, policy = _exported(run, file), amago.load(run, greedy=True)
+    exported, policy = OnnxAgent(file), amago.load(run, greedy=True)
     env = make_vector(find_source(run).config.env, seed=3, num_lanes=2)
     memory, state = exported.initial_memory(2), policy.policy.initial_state(2)
     rows, ended = env.reset(), 0
@@ -65,12 +79,21 @@ def _compare(run: str | Path, file: Path) -> int:
     return ended
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run and its file for every memory; one process exports them all."""
+    folder = tmp_path_factory.mktemp("exported")
+    for memory, changes in SETTINGS.items():
+        config = tiny("wind" if memory != "transformer" else "gym", changes)
+        amago.train(config, 0, folder / memory, progress=False)
+    _export({folder / memory: folder / f"{memory}.onnx" for memory in SETTINGS})
+    return folder
+
+
 @pytest.mark.parametrize("memory", SETTINGS)
-def test_an_exported_agent_acts_as_predict_does(memory: str, tmp_path: Path) -> None:
-    config = tiny("wind" if memory != "transformer" else "gym", SETTINGS[memory])
-    amago.train(config, 0, tmp_path / "run", progress=False)
-    assert _compare(tmp_path / "run", tmp_path / "agent.onnx") > 4
-    about = OnnxAgent(tmp_path / "agent.onnx").about
+def test_an_exported_agent_acts_as_predict_does(memory: str, exported: Path) -> None:
+    assert _compare(exported / memory, exported / f"{memory}.onnx") > 4
+    about = OnnxAgent(exported / f"{memory}.onnx").about
     shapes = about["memory"]
     assert json.dumps(about) and set(shapes) == {
         "transformer": {"keys", "values"}, "gru": {"hidden"}, "feedforward": set(),
@@ -88,7 +111,9 @@ def test_an_agent_that_follows_instructions_is_exported_too(memory: str, tmp_pat
 
 @pytest.mark.slow
 def test_an_agent_of_the_zoo_is_exported_too(tmp_path: Path) -> None:
-    assert _compare("zoo:dark-key-to-door", tmp_path / "agent.onnx") > 0
+    file = tmp_path / "agent.onnx"
+    _export({"zoo:dark-key-to-door": file})
+    assert _compare("zoo:dark-key-to-door", file) > 0
 
 
 def test_a_bare_flag_names_the_file_after_the_agent() -> None:

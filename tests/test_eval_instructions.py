@@ -20,6 +20,8 @@ from amago.envs.settings import EnvSettings
 from amago.evaluation.instructions import success_per_instruction
 from amago.evaluation.play import PlaySettings
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 
 @pytest.fixture(scope="module")
 def crafter(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -31,6 +33,8 @@ def crafter(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "env.eval_lanes": 2,
             "run.epochs": 2,
             "run.updates_per_epoch": 1,
+            "run.eval_episodes": 2,  # a world of Crafter takes long to make
+            "run.final_eval_episodes": 2,
         },
     )
     folder = tmp_path_factory.mktemp("crafter") / "run"

@@ -24,11 +24,11 @@ from amago.config import override
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.evaluation.attention import events_by_row
-from amago.evaluation.false_memory import WipedPolicy, false_memory
+from amago.evaluation.false_memory import _WipedPolicy, false_memory
 from amago.evaluation.memory import MemoryReport
 from amago.evaluation.play import PlaySettings, make_lanes, play
-from amago.evaluation.reach import KINDS, measure
-from amago.evaluation.recall import ShortMemoryPolicy, recall_curve, row_counts
+from amago.evaluation.reach import _KINDS, measure
+from amago.evaluation.recall import _row_counts, _ShortMemoryPolicy, recall_curve
 from amago.nets.memory.diagnose import diagnose
 from amago.nets.memory.interface import Memory
 from amago.nets.memory.transformer import TransformerMemory
@@ -130,9 +130,9 @@ def test_points_that_would_take_too_long_are_left_out(monkeypatch: pytest.Monkey
 
 
 def test_row_counts_are_powers_of_two_below_the_context() -> None:
-    assert row_counts(1) == []
-    assert row_counts(8) == [1, 2, 4]
-    assert row_counts(9) == [1, 2, 4, 8]
+    assert _row_counts(1) == []
+    assert _row_counts(8) == [1, 2, 4]
+    assert _row_counts(9) == [1, 2, 4, 8]
 
 
 def _agent(memory: str, preset: str = "dark-key-to-door") -> tuple[Agent, EnvSettings]:
@@ -147,7 +147,7 @@ def test_a_memory_of_all_rows_acts_like_the_agent_itself(memory: str) -> None:
     agent, env = _agent(memory)
     settings = PlaySettings(episodes=6, num_lanes=3, action_seed=4)
     taken: list[list[Any]] = [[], []]
-    players = (AgentPolicy(agent, seed=4), ShortMemoryPolicy(agent, settings, 64))
+    players = (AgentPolicy(agent, seed=4), _ShortMemoryPolicy(agent, settings, 64))
     for player, actions in zip(players, taken, strict=True):
         with contextlib.closing(make_lanes(env, settings)) as lanes:
             watch = [lambda step, seen=actions: seen.append(step.rows.prev_action.tolist())]
@@ -171,11 +171,11 @@ def test_lanes_that_began_at_different_steps_remember_their_own_rows_alone() -> 
     agent.actor.at_discount = (  # type: ignore[method-assign]
         lambda state, *_: (hidden.append(state), _Bits(torch.zeros(len(state)).long()))[1]
     )
-    both = ShortMemoryPolicy(agent, settings, 3)
+    both = _ShortMemoryPolicy(agent, settings, 3)
     state = both.initial_state(2)
     for step, row in enumerate(rows):
         _, state = both.act(_row(row, [step, max(0, step - 2)]), state)
-    alone = ShortMemoryPolicy(agent, settings, 3)
+    alone = _ShortMemoryPolicy(agent, settings, 3)
     for lane, times in ((0, [3, 4, 5]), (1, [1, 2, 3])):
         state = alone.initial_state(1)
         for step, time in zip((3, 4, 5), times, strict=True):
@@ -192,7 +192,7 @@ def test_the_reach_of_a_head_is_counted_exactly() -> None:
     found = measure(first, kinds)
     assert found["distance"] == pytest.approx(2.5), "one, two, three and four rows back"
     assert (found["half_within"], found["most_within"]) == (2, 4)
-    assert found["share"] == {kind: float(kind == "rollout start") for kind in KINDS}
+    assert found["share"] == {kind: float(kind == "rollout start") for kind in _KINDS}
     even = np.tril(np.ones((5, 5)))
     even /= even.sum(1, keepdims=True)
     found = measure(even, kinds)
@@ -262,7 +262,7 @@ def test_worlds_that_cannot_be_changed_say_why() -> None:
 
 def test_memory_is_wiped_in_one_lane_at_a_time() -> None:
     agent, env = _agent("gru")
-    policy = WipedPolicy(AgentPolicy(agent, seed=0), 2)
+    policy = _WipedPolicy(AgentPolicy(agent, seed=0), 2)
     with (
         contextlib.closing(make_vector(env, seed=0, num_lanes=2)) as lanes,
         pytest.raises(ValueError, match="one lane at a time, got 2"),

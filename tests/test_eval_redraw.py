@@ -9,7 +9,7 @@ import pytest
 from test_run_helpers import command, tiny
 
 from amago import api
-from amago.envs.instructions import MOST_WORLDS, Ask
+from amago.envs.instructions import _MOST_WORLDS, Ask
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.evaluation.evaluate import evaluate
@@ -45,9 +45,9 @@ class Never(gym.Env[Any, Any]):
 
 def test_an_instruction_that_no_world_allows_is_refused_after_a_while() -> None:
     env = Ask(Never(), "7")
-    with pytest.raises(ValueError, match=f"'7' is impossible in all of {MOST_WORLDS} worlds"):
+    with pytest.raises(ValueError, match=f"'7' is impossible in all of {_MOST_WORLDS} worlds"):
         env.reset(seed=0)
-    assert env.redrawn == MOST_WORLDS
+    assert env.redrawn == _MOST_WORLDS
 
 
 @pytest.mark.parametrize(

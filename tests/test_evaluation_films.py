@@ -16,8 +16,8 @@ from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks import draw
 from amago.evaluation.attention import events
-from amago.evaluation.film import Film, FilmSettings, goal_marks, record, record_video
-from amago.evaluation.panel import Shot, beside, enlarged, panel
+from amago.evaluation.film import Film, FilmSettings, _goal_marks, record, record_video
+from amago.evaluation.panel import Shot, _enlarged, beside, panel
 from amago.evaluation.play import PlaySettings
 from amago.types import Array, Timestep, Trajectory
 
@@ -68,7 +68,7 @@ def test_a_strip_says_step_trial_return_and_action() -> None:
 @pytest.mark.parametrize("shape", [(16, 16), (224, 224), (100, 900), (600, 800)])
 def test_small_pictures_are_enlarged_pixel_by_pixel(shape: tuple[int, int]) -> None:
     picture = np.random.default_rng(0).integers(0, 255, (*shape, 3), np.uint8)
-    large = enlarged(picture, 480)
+    large = _enlarged(picture, 480)
     factor = len(large) // len(picture)
     assert np.array_equal(large[::factor, ::factor], picture)
     assert min(large.shape[:2]) >= 480 or max(large.shape[:2]) > 750
@@ -173,7 +173,7 @@ def test_goals_are_marked_when_they_are_complete() -> None:
     assert rows.instruction is not None and rows.num_goals is not None
     assert env.spec.goals is not None
     written = [env.spec.goals.write(g[None]) for g in rows.instruction[0, : rows.num_goals[0]]]
-    assert goal_marks(env.spec, rows) == [(text, False) for text in written]
+    assert _goal_marks(env.spec, rows) == [(text, False) for text in written]
 
 
 @pytest.mark.parametrize(("name", "magic"), [("a.gif", b"GIF8"), ("a.mp4", b"ftyp")])

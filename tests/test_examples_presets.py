@@ -16,7 +16,7 @@ from test_run_helpers import tiny
 import amago
 from amago import api
 from amago.config import to_dict
-from amago.envs.catalogue import PRESETS, TASKS, task_arguments
+from amago.envs.catalogue import PRESETS, TASKS, _task_arguments
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
@@ -63,7 +63,7 @@ def test_arguments_of_an_examples_environment_are_those_of_its_preset(path: Path
     given = ast.literal_eval(chosen)
     for name in _presets(path):
         env = amago.preset(name).env
-        assert env.id in TASKS and set(given) <= set(task_arguments(env.id))
+        assert env.id in TASKS and set(given) <= set(_task_arguments(env.id))
         assert set(env.kwargs) <= set(given), "whatever the preset sets is replaced as a whole"
 
 

@@ -12,8 +12,11 @@ import pytest
 import amago
 from amago.config import Config, override
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 QUICK = {
     "run.threads": 1,
+    "run.report": False,
     "run.updates_per_epoch": 50,
     "run.eval_interval": 1000,
     "run.eval_episodes": 16,
@@ -45,6 +48,7 @@ class RecallTarget(gym.Env[Any, Any]):
 
 def _t_maze(memory: str, epochs: int) -> Config:
     changes = {"env.kwargs": {"corridor": 10}, "memory": memory, "run.epochs": epochs}
+    changes["replay.batch_rows"] = None  # 2,400 rows are for corridors of 100
     return override(amago.preset("t-maze"), {**QUICK, **changes})
 
 
@@ -71,7 +75,7 @@ def test_without_memory_a_t_maze_stays_at_one_half(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("memory", ["transformer", "gru"])
+@pytest.mark.parametrize("memory", ["transformer", pytest.param("gru", marks=pytest.mark.slow)])
 def test_continuous_actions_repeat_a_number_that_was_shown_once(
     memory: str, tmp_path: Path
 ) -> None:

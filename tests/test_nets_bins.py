@@ -12,8 +12,8 @@ from test_agent_helpers import predictable_samples, random_batch, tiny_config, t
 from test_agent_helpers import tiny_spec as spec_of
 
 from amago.agent.agent import Agent
-from amago.nets.bins import LEAST_SHARE, BinnedValue, ReturnBins
-from amago.nets.critic import BinnedDiscreteValues
+from amago.nets.bins import _LEAST_SHARE, BinnedValue, ReturnBins
+from amago.nets.critic import _BinnedDiscreteValues
 from amago.nets.distributions import FlooredCategorical
 from amago.nets.layers import symlog
 
@@ -106,9 +106,9 @@ def test_faint_remains_in_outer_bins_do_not_count(kind):
     bins = ReturnBins(kind, 101, LIMITS)
     target = torch.tensor([2.0]).double()
     faint = bins.encode(target)
-    faint[:, -1] += 0.9 * LEAST_SHARE / 101
+    faint[:, -1] += 0.9 * _LEAST_SHARE / 101
     assert float(bins.decode(logits_of(faint))) == pytest.approx(2.0, abs=0.01)
-    faint[:, -1] += 0.9 * LEAST_SHARE / 101
+    faint[:, -1] += 0.9 * _LEAST_SHARE / 101
     assert float(bins.decode(logits_of(faint))) > 10.0  # no longer faint
 
 
@@ -117,7 +117,7 @@ def test_gains_are_means_over_actions_where_large_returns_cancel():
     bins = ReturnBins("two_hot", 101, LIMITS)
     table = logits_of(bins.encode(torch.tensor([5_000.0, -5_000.0]).double()))[None, None, None]
     logits = torch.zeros(1, 1, 2, dtype=torch.float64, requires_grad=True)
-    value = BinnedDiscreteValues(table, bins).under(FlooredCategorical(logits))
+    value = _BinnedDiscreteValues(table, bins).under(FlooredCategorical(logits))
     assert float(value.raw.detach().abs()) < 1e-6
     value.normalised.sum().backward()
     assert logits.grad is not None

@@ -10,7 +10,7 @@ import torch
 from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from amago.nets.distributions import ACTION_CLAMP, FlooredCategorical, TanhGaussian
+from amago.nets.distributions import _ACTION_CLAMP, FlooredCategorical, TanhGaussian
 
 
 def slow_probabilities(logits, floor, mask):
@@ -186,7 +186,7 @@ def test_actions_that_exploration_clipped_do_not_teach_the_deviation():
     parameters.requires_grad_()
     policy = TanhGaussian(parameters)
     noisy = policy.sample().detach() + 0.4 * torch.randn(4000, 2)
-    clipped = noisy.abs() >= ACTION_CLAMP
+    clipped = noisy.abs() >= _ACTION_CLAMP
     assert 0.03 < float(clipped.float().mean()) < 0.15
     policy.log_prob(noisy.clamp(-1.0, 1.0)).sum().backward()
     on_mean, on_deviation = parameters.grad.chunk(2, -1)
@@ -194,6 +194,6 @@ def test_actions_that_exploration_clipped_do_not_teach_the_deviation():
     # They do teach the mean, towards the bound at which they are.
     assert (on_mean[clipped].sign() == noisy[clipped].sign()).all()
     # Left to teach it, these few would have most of the say.
-    raw = torch.atanh(noisy.clamp(-ACTION_CLAMP, ACTION_CLAMP))
+    raw = torch.atanh(noisy.clamp(-_ACTION_CLAMP, _ACTION_CLAMP))
     each = ((raw / policy.log_std.exp()) ** 2 - 1.0).abs().detach()
     assert float(each[clipped].sum() / each.sum()) > 0.5 > 5 * float(clipped.float().mean())

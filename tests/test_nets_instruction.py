@@ -9,13 +9,13 @@ import torch
 
 from amago.goals import GoalSpec
 from amago.nets.instruction import (
-    ABSENT,
-    CURRENT,
-    DONE,
-    PENDING,
-    TOKEN_DIM,
+    _ABSENT,
+    _CURRENT,
+    _DONE,
+    _PENDING,
+    _TOKEN_DIM,
     InstructionEncoder,
-    slot_status,
+    _slot_status,
 )
 from amago.nets.settings import InstructionSettings
 from amago.types import Batch
@@ -35,12 +35,12 @@ def asked(goals: list, num_goals: list[int], progress: list[int]) -> Batch:
 
 
 def test_slots_are_done_current_pending_or_absent() -> None:
-    status = slot_status(4, torch.tensor([3, 3, 3, 1]), torch.tensor([0, 1, 3, 0]))
+    status = _slot_status(4, torch.tensor([3, 3, 3, 1]), torch.tensor([0, 1, 3, 0]))
     assert status.tolist() == [
-        [CURRENT, PENDING, PENDING, ABSENT],
-        [DONE, CURRENT, PENDING, ABSENT],
-        [DONE, DONE, DONE, ABSENT],
-        [CURRENT, ABSENT, ABSENT, ABSENT],
+        [_CURRENT, _PENDING, _PENDING, _ABSENT],
+        [_DONE, _CURRENT, _PENDING, _ABSENT],
+        [_DONE, _DONE, _DONE, _ABSENT],
+        [_CURRENT, _ABSENT, _ABSENT, _ABSENT],
     ]
 
 
@@ -114,7 +114,7 @@ def test_words_are_embedded_and_their_order_matters(kind: str) -> None:
     encoder = InstructionEncoder(WORDS, InstructionSettings(kind=kind, hidden=(8, 4)))
     one = encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [0]), torch.float32)
     two = encoder(asked([[[3, 4], [1, 2], [0, 0]]], [2], [0]), torch.float32)
-    beside = 2 * TOKEN_DIM  # the current goal's two words
+    beside = 2 * _TOKEN_DIM  # the current goal's two words
     assert one.shape == (1, encoder.output_dim) == (1, 4 + beside)
     assert not torch.allclose(one, two)
 
@@ -127,11 +127,11 @@ def test_the_rnn_reads_word_by_word_with_the_status_of_each_goal() -> None:
     encoder.rnn.register_forward_pre_hook(lambda _, args: caught.append(args[0]))
     encoder(asked([[[1, 2], [3, 4], [0, 0]]], [2], [1]), torch.float32)
     (words,) = caught
-    assert words.shape == (1, 6, TOKEN_DIM + 4)
-    status = [DONE, DONE, CURRENT, CURRENT, ABSENT, ABSENT]
-    assert words[0, :, TOKEN_DIM:].argmax(-1).tolist() == status
-    assert torch.equal(words[0, :4, :TOKEN_DIM], encoder.tokens(torch.tensor([1, 2, 3, 4])))
-    assert not words[0, 4:, :TOKEN_DIM].any()
+    assert words.shape == (1, 6, _TOKEN_DIM + 4)
+    status = [_DONE, _DONE, _CURRENT, _CURRENT, _ABSENT, _ABSENT]
+    assert words[0, :, _TOKEN_DIM:].argmax(-1).tolist() == status
+    assert torch.equal(words[0, :4, :_TOKEN_DIM], encoder.tokens(torch.tensor([1, 2, 3, 4])))
+    assert not words[0, 4:, :_TOKEN_DIM].any()
 
 
 @pytest.mark.parametrize("kind", ["number", "token"])

@@ -12,7 +12,7 @@ from test_agent_helpers import random_batch, snapshot, tiny_agent, tiny_config, 
 
 from amago.nets.action import previous_action
 from amago.nets.actor import Actor
-from amago.nets.critic import ContinuousCritics, DiscreteCritics, build_critics
+from amago.nets.critic import _ContinuousCritics, _DiscreteCritics, build_critics
 from amago.nets.layers import SigmaLinear, power_iterate, symlog
 from amago.nets.normalize import RunningNormalizer
 from amago.nets.settings import EncoderSettings, HeadSettings
@@ -108,10 +108,10 @@ def critics_of(kind, dtype):
     torch.manual_seed(0)
     settings = HeadSettings(hidden=(7, 5), num_critics=4)
     if kind == "discrete":
-        critics = DiscreteCritics(3, ActionSpec("discrete", 2), 3, settings)
+        critics = _DiscreteCritics(3, ActionSpec("discrete", 2), 3, settings)
         action = torch.randint(2, (9,))
     else:
-        critics = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9, 0.99), settings)
+        critics = _ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9, 0.99), settings)
         action = torch.randn(9, 2).tanh().to(dtype)
     return critics.to(dtype), torch.randn(9, 3).to(dtype), action
 
@@ -450,12 +450,12 @@ def test_chosen_members_of_an_ensemble_are_those_of_the_whole():
     torch.manual_seed(0)
     settings = HeadSettings(hidden=(5, 4), num_critics=4)
     state, members = torch.randn(6, 3), torch.tensor([3, 1])
-    discrete = DiscreteCritics(3, ActionSpec("discrete", 2), 2, settings)
+    discrete = _DiscreteCritics(3, ActionSpec("discrete", 2), 2, settings)
     popart = PopArt(2)
     torch.testing.assert_close(
         discrete(state, popart, members).table, discrete(state, popart).table[[3, 1]]
     )
-    continuous = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9), settings)
+    continuous = _ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.9), settings)
     action = torch.randn(6, 2)
     torch.testing.assert_close(
         continuous(state, popart, members).at(action).normalised,
@@ -466,7 +466,7 @@ def test_chosen_members_of_an_ensemble_are_those_of_the_whole():
 def test_continuous_critics_see_state_action_and_symlog_of_the_effective_horizon():
     torch.manual_seed(0)
     settings = HeadSettings(hidden=(5,), num_critics=2)
-    critics = ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.999), settings)
+    critics = _ContinuousCritics(3, ActionSpec("continuous", 2), (0.5, 0.999), settings)
     state, action = torch.randn(4, 3), torch.randn(4, 2)
     got = critics(state, PopArt(2)).at(action).normalised
     (w1, b1), (w2, b2) = ((layer.weight, layer.bias) for layer in critics.layers)

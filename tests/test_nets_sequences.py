@@ -8,7 +8,7 @@ from test_agent_helpers import random_batch, sequences, tiny_learner, tiny_spec
 
 from amago.nets.memory.diagnose import diagnose
 from amago.nets.memory.transformer import TransformerMemory
-from amago.nets.sequences import Sequences, put, take
+from amago.nets.sequences import Sequences, _put, _take
 from amago.nets.settings import TransformerSettings
 
 LENGTHS = [[4, 4, 4], [4, 4, 2, 2, 1], [1], [3, 1, 2]]
@@ -56,9 +56,9 @@ def test_every_row_has_an_owner_and_every_sequence_one_last_row(lengths) -> None
 def test_take_and_put_have_the_gradients_of_indexing() -> None:
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     index = torch.tensor([4, 0, 2])
-    assert torch.autograd.gradcheck(lambda a: take(a, index), x)
+    assert torch.autograd.gradcheck(lambda a: _take(a, index), x)
     y = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda a: put(a, index, 5), y)
+    assert torch.autograd.gradcheck(lambda a: _put(a, index, 5), y)
 
 
 @pytest.mark.parametrize("memory", ["transformer", "gru", "feedforward"])

@@ -19,12 +19,12 @@ import pytest
 import torch
 from test_play_session import untrained
 
-pytest.importorskip("playwright")
+pytest.importorskip("playwright", reason="no playwright; `make install` installs it")
 import uvicorn
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from amago.play import messages
-from amago.play.server import Limits, make_app
+from amago.play.server import _Limits, _make_app
 from amago.play.shelf import Shelf
 
 CHROMIUM = shutil.which("chromium")
@@ -43,12 +43,12 @@ expect.set_options(timeout=20_000)
 class Server:
     """A playground in a thread, on any free port."""
 
-    def __init__(self, shelf: Shelf, limits: Limits | None = None) -> None:
+    def __init__(self, shelf: Shelf, limits: _Limits | None = None) -> None:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
         config = uvicorn.Config(
-            make_app(shelf, limits=limits), log_level="warning", ws_max_size=messages.MAX_BYTES
+            _make_app(shelf, limits=limits), log_level="warning", ws_max_size=messages.MAX_BYTES
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
@@ -321,7 +321,7 @@ def test_two_visitors_do_not_meet(visit: Open) -> None:
 
 
 def test_an_idle_session_says_so_and_begins_again(visit: Open, shelf: Shelf) -> None:
-    with Server(shelf, Limits(idle_seconds=1.5)) as server:
+    with Server(shelf, _Limits(idle_seconds=1.5)) as server:
         page = visit("?world=7", url=server.url)
         expect(page.locator("#gone")).to_be_visible()
         expect(page.locator("#gone-text")).to_contain_text("Nothing was asked for a while")

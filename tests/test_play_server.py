@@ -13,7 +13,7 @@ from test_play_session import ROOM, untrained
 from test_run_helpers import command
 
 from amago.play import messages
-from amago.play.server import FULL, IDLE, MISTAKES, STATIC, Limits, listen, make_app
+from amago.play.server import _FULL, _IDLE, _MISTAKES, _STATIC, _Limits, _make_app, listen
 from amago.play.shelf import Shelf
 
 HOME = "http://127.0.0.1:8000"
@@ -37,7 +37,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 
 @pytest.fixture
 def client(shelf: Shelf) -> Iterator[TestClient]:
-    with TestClient(make_app(shelf), base_url=HOME) as client:
+    with TestClient(_make_app(shelf), base_url=HOME) as client:
         yield client
 
 
@@ -198,13 +198,13 @@ def test_browsers_are_told_to_load_nothing_from_elsewhere(client: TestClient) ->
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
     assert page.headers["x-content-type-options"] == "nosniff"
-    for path in STATIC:
+    for path in _STATIC:
         text = client.get(path).text
         assert "http://" not in text and "https://" not in text.replace('"https:"', "")
 
 
 def test_an_idle_session_ends(shelf: Shelf) -> None:
-    app = make_app(shelf, limits=Limits(idle_seconds=0.2))
+    app = _make_app(shelf, limits=_Limits(idle_seconds=0.2))
     with (
         TestClient(app, base_url=HOME) as client,
         client.websocket_connect(SESSION) as socket,
@@ -212,11 +212,11 @@ def test_an_idle_session_ends(shelf: Shelf) -> None:
         ask(socket, BEGIN)
         with pytest.raises(WebSocketDisconnect) as closed:
             socket.receive_text()
-        assert closed.value.code == IDLE
+        assert closed.value.code == _IDLE
 
 
 def test_a_full_server_says_so_and_has_room_again_later(shelf: Shelf) -> None:
-    app = make_app(shelf, limits=Limits(sessions=1))
+    app = _make_app(shelf, limits=_Limits(sessions=1))
     with TestClient(app, base_url=HOME) as client:
         with client.websocket_connect(SESSION) as first:
             ask(first, BEGIN)
@@ -225,13 +225,13 @@ def test_a_full_server_says_so_and_has_room_again_later(shelf: Shelf) -> None:
                 pytest.raises(WebSocketDisconnect) as closed,
             ):
                 second.receive_text()
-            assert closed.value.code == FULL
+            assert closed.value.code == _FULL
         with client.websocket_connect(SESSION) as third:
             assert ask(third, BEGIN)["type"] == "began"
 
 
 def test_who_sends_nothing_but_nonsense_is_sent_away(shelf: Shelf) -> None:
-    app = make_app(shelf, limits=Limits(mistakes=3))
+    app = _make_app(shelf, limits=_Limits(mistakes=3))
     with (
         TestClient(app, base_url=HOME) as client,
         client.websocket_connect(SESSION) as socket,
@@ -240,7 +240,7 @@ def test_who_sends_nothing_but_nonsense_is_sent_away(shelf: Shelf) -> None:
             assert ask(socket, "?")["type"] == "refused"
         with pytest.raises(WebSocketDisconnect) as closed:
             socket.receive_text()
-        assert closed.value.code == MISTAKES
+        assert closed.value.code == _MISTAKES
 
 
 def test_a_port_in_use_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:

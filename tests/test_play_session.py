@@ -16,7 +16,7 @@ from amago.envs.tasks import draw
 from amago.nets.memory.diagnose import diagnose
 from amago.play import world
 from amago.play.frames import FrameStore
-from amago.play.session import MAX_EXPERIMENTS, Row, Session
+from amago.play.session import _MAX_EXPERIMENTS, Row, Session
 from amago.play.shelf import Loaded, Shelf
 from amago.play.visitor import Visitor
 from amago.play.world import World
@@ -200,7 +200,7 @@ def test_a_transplant_after_going_back_is_another_one(room: Loaded) -> None:
 
 def test_experiments_are_limited(room: Loaded) -> None:
     session = played(room, 1)
-    for _ in range(MAX_EXPERIMENTS):
+    for _ in range(_MAX_EXPERIMENTS):
         session.wipe()
     with pytest.raises(ValueError, match="experiments are enough"):
         session.wipe()

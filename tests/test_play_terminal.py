@@ -11,7 +11,7 @@ from test_run_helpers import command
 
 from amago.play.session import Session
 from amago.play.shelf import Shelf
-from amago.play.terminal import blocks, panel
+from amago.play.terminal import _blocks, _panel
 
 
 def test_watching_plays_a_rollout_and_says_what_it_earned(
@@ -26,7 +26,7 @@ def test_watching_plays_a_rollout_and_says_what_it_earned(
 def test_a_picture_becomes_half_blocks() -> None:
     picture = np.zeros((8, 8, 3), np.uint8)
     picture[:4] = 255
-    text = blocks(picture, width=4)
+    text = _blocks(picture, width=4)
     assert text.plain == "▀▀▀▀\n▀▀▀▀\n"
     assert [span.style for span in text.spans[:1]] == ["#ffffff on #ffffff"]
     assert [span.style for span in text.spans[-1:]] == ["#000000 on #000000"]
@@ -37,7 +37,7 @@ def test_the_panel_shows_policy_and_values() -> None:
     session = Session(shelf.load("dark-key-to-door"), 1)
     session.step()
     console = Console(file=io.StringIO(), width=120)
-    console.print(panel(session))
+    console.print(_panel(session))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     for part in ("left", "stay", "Q γ=0.98", "step 1 of 100", "return per tenth"):
         assert part in text

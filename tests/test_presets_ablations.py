@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from amago.baselines.catalogue import METHODS
 from amago.cli.train import train_options
-from amago.config import dotted
-from amago.envs.catalogue import preset
+from amago.config import Config, dotted
+from amago.envs.catalogue import PRESETS, preset
 from amago.presets.ablations import ABLATIONS, ablate
+from amago.presets.sizes import SIZES
 
 NAMED = {
     "no-relabeling": {"relabel.relabel": "none"},
@@ -95,3 +99,18 @@ def test_every_ablation_of_a_list_is_applied() -> None:
 def test_an_unknown_ablation_names_the_closest() -> None:
     with pytest.raises(ValueError, match="no-memory"):
         ablate(preset("wind"), ["no-memry"])
+
+
+def test_every_setting_is_varied_by_something_or_explained() -> None:
+    """A setting that no preset, ablation, size or baseline varies and no page explains is a
+    constant."""
+    docs = Path(__file__).parents[1] / "docs"
+    pages = "".join(page.read_text(encoding="utf-8") for page in docs.glob("*.md"))
+    presets = [dotted(preset(name)) for name in PRESETS]
+    varied = {key for ablation in ABLATIONS.values() for key in ablation.changes}
+    varied |= {key for size in SIZES.values() for key in size.settings()}
+    varied |= {key for method in METHODS.values() for key in method.changes}
+    for name, value in dotted(Config()).items():
+        known = name in varied or any(settings.get(name) != value for settings in presets)
+        flag = f"--{name.replace('_', '-')}"
+        assert known or flag in pages or f"`{name}`" in pages, f"{name} is a constant"

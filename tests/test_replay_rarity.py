@@ -26,12 +26,12 @@ from amago.replay.describe import goal_choices
 from amago.replay.rarity import (
     GoalCounts,
     Rarity,
+    _rarity,
     combine,
     count,
     counts_from,
     keys_of,
     no_counts,
-    rarity,
 )
 from amago.replay.relabel import Relabeler, StoreRelabeler, draw
 from amago.replay.sampler import Sampler
@@ -100,7 +100,7 @@ def test_counts_are_steps_and_episodes_by_hand():
 
 
 def test_weights_are_the_clipped_fourth_power_of_the_logarithm():
-    weights = rarity(np.array([1, 10, 100, 1000, 999]), 1000)
+    weights = _rarity(np.array([1, 10, 100, 1000, 999]), 1000)
     assert weights == pytest.approx([81.0, 16.0, 1.0, 1e-3, 1e-3, 1e5])
     seen = Rarity(combine([count(letters("a", "ab", "", "c"))] * 5 + [count(letters("b"))] * 5))
     goals = np.array([[1], [2], [3], [9]], np.uint8)
@@ -119,7 +119,7 @@ def test_goals_of_many_bytes_are_told_apart_too():
     _, first, steps = np.unique(keys_of(known), return_index=True, return_counts=True)
     weights = Rarity(GoalCounts(known[first], steps, steps, 1000, 1000)).weights(other, "step")
     tally = Counter(rows[:120])
-    want = [rarity(np.array([tally[row]]), 1000)[0] for row in rows[120:]]
+    want = [_rarity(np.array([tally[row]]), 1000)[0] for row in rows[120:]]
     assert weights == pytest.approx(want) and len({*np.round(weights, 6)}) > 2
 
 

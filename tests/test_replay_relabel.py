@@ -29,7 +29,7 @@ from amago.goals import GoalSpec
 from amago.replay.candidates import candidates, completed_rows
 from amago.replay.describe import describe_relabel
 from amago.replay.rarity import Rarity, combine, count
-from amago.replay.relabel import Relabeler, merged, relabeled
+from amago.replay.relabel import Relabeler, _merged, _relabeled
 from amago.replay.settings import RelabelSettings
 from amago.types import Trajectory
 
@@ -69,7 +69,7 @@ def relabel_checked(
         assert not (goals[offsets[row - 1] : offsets[row]] == goal).all(1).any()
     if not repeats and len(np.unique(before.instruction, axis=0)) == k:
         assert len(np.unique(after.instruction, axis=0)) == k
-    assert same(after, relabeled(before, merged(before, choice, repeats=repeats)))
+    assert same(after, _relabeled(before, _merged(before, choice, repeats=repeats)))
     steps = after.num_steps
     assert after.prev_reward.dtype == np.float32 and after.progress.dtype == before.progress.dtype
     assert after.prev_reward[0] == 0 and after.progress[0] == 0
@@ -222,9 +222,9 @@ def test_the_new_instruction_is_what_happened_then_what_is_still_open(
         if goal in still_open:
             still_open.remove(goal)
     want = [goal for _, goal in happened] + still_open
-    instruction = merged(before, choice, repeats=repeats)
+    instruction = _merged(before, choice, repeats=repeats)
     assert instruction[:, 0].tolist() == want[:k]
-    after = relabeled(before, instruction)
+    after = _relabeled(before, instruction)
     assert after.prev_reward.sum() >= n + h
     if h == 0:
         assert same(replace(after, achieved=None), replace(before, achieved=None))
@@ -322,7 +322,7 @@ def test_rollouts_of_many_goals_are_paid_like_in_the_environment():
 
 def test_full_success_in_hindsight_cuts_the_rollout_there_and_is_terminal():
     before = record_script(LETTERS, [[], [[3]], [[1]], [[4]], [], [[3]]], "a, b")
-    after = relabeled(before, LETTERS.instruction("c, a"))
+    after = _relabeled(before, LETTERS.instruction("c, a"))
     assert after.num_steps == 2 and after.terminal.tolist() == [False, False, True]
     assert after.prev_reward.tolist() == [0, 1, 1] and after.achieved[0].tolist() == [0, 0, 1, 2]
     assert same(before, record_script(LETTERS, [[], [[3]], [[1]], [[4]], [], [[3]]], "a, b"))
@@ -331,8 +331,8 @@ def test_full_success_in_hindsight_cuts_the_rollout_there_and_is_terminal():
 def test_a_cut_off_rollout_stays_cut_off_unless_it_succeeds():
     before = record_script(LETTERS, [[], [[3]], [[1]], []], "b, b")
     before = replace(before, terminal=np.zeros(4, bool))
-    assert not relabeled(before, LETTERS.instruction("c, b")).terminal.any()
-    assert relabeled(before, LETTERS.instruction("c, a")).terminal.tolist() == [0, 0, 1]
+    assert not _relabeled(before, LETTERS.instruction("c, b")).terminal.any()
+    assert _relabeled(before, LETTERS.instruction("c, a")).terminal.tolist() == [0, 0, 1]
 
 
 def test_single_goals_ask_for_the_first_and_relabel_like_her():
@@ -359,7 +359,7 @@ def test_a_trajectory_without_instruction_is_refused():
 
 def test_the_description_says_what_was_asked_what_happened_and_what_is_asked_now():
     before = record_script(LETTERS, [[], [[3]], [[1], [2]], [], [[4]], []], "a, b, b")
-    after = relabeled(before, LETTERS.instruction("c, a, d"))
+    after = _relabeled(before, LETTERS.instruction("c, a, d"))
     assert describe_relabel(before, after, LETTERS).splitlines() == [
         f"world      seed {before.world_seed}, Scripted",
         "asked      a, b x2",

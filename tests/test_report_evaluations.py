@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,18 @@ from amago.envs.settings import EnvSettings
 from amago.evaluation.evaluate import evaluate
 from amago.evaluation.pooled import pool
 from amago.report.evaluations import evaluation_table, headline, shows_tenths, verdict
-from amago.report.panels import levels
+from amago.report.page import Shown, report_page
+from amago.report.panels import _levels
 from amago.report.runs import find_runs, read_run
-from amago.report.suites import _suite_table, suite_rows
+from amago.report.suites import _suite_rows, _suite_table
 from amago.report.sweeps import summarise_sweep
 from amago.report.tables import sweep_rows
 from amago.rollout.random_policy import RandomPolicy
-from amago.rollout.stats import RolloutRecord, Trial, summarise
+from amago.rollout.scores import SCORES, Score, summarise
+from amago.rollout.stats import RolloutRecord, Trial
+from amago.training.view import COLUMNS
+
+DOCUMENTED = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 def _printed(shown: RenderableType, width: int = 80) -> str:
@@ -50,6 +56,25 @@ RESULT: dict[str, Any] = {
         "oracle": {"return_mean": 4.0, "success_rate": 1.0},
     },
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.key)
+def test_every_score_of_the_list_is_computed_shown_and_explained(score: Score, tmp_path: Path):
+    assert score.key in summarise([_record((3, 1.0, True), (9, 0.0, False))])
+    names = [f"rollout/{score.key}", score.key.removeprefix("return")]
+    assert any(f"`{name}`" in DOCUMENTED for name in names)
+    if score.label:
+        run = read_run(write_run(tmp_path / "run"))
+        page = report_page(replace(run, result=RESULT), {}, Shown())
+        assert f"<th>{score.label}</th>" in page
+        rows = [
+            line.split()[0]
+            for line in _printed(evaluation_table(RESULT)).split("\n")
+            if line.strip()
+        ]
+        assert score.label in rows
+    shown = {name for _, name in COLUMNS}
+    assert shown >= {f"{part}/{score.key}" for part in score.live}
 
 
 def test_random_play_and_a_control_stand_beside_the_agent() -> None:
@@ -255,7 +280,7 @@ def test_a_control_without_memory_is_trained_beside_on_request(tmp_path, capsys,
     assert result["reference_scores"]["no memory"]["return_mean"] == measured["return_mean"]
     # Same worlds: random play earned the same in both.
     assert result["random_return_mean"] == measured["random_return_mean"]
-    assert levels(read_run(folder), "return_mean").keys() == {"random", "oracle", "no memory"}
+    assert _levels(read_run(folder), "return_mean").keys() == {"random", "oracle", "no memory"}
     code, out, _ = command(capsys, "train", "t-maze", *given, "--exist", "resume")
     assert code == 0 and "no memory" in out and len(lines(folder / "control")) == 2
 
@@ -292,7 +317,7 @@ def test_sweeps_and_suites_show_random_play_and_what_is_not_better(tmp_path, mon
     text = console.export_text()
     assert text.startswith("Not better than random play: id=BadEasy")
     assert "random" in text and max(map(len, text.splitlines())) <= 80
-    text = _printed(_suite_table(suite_rows(find_runs(tmp_path))))
+    text = _printed(_suite_table(_suite_rows(find_runs(tmp_path))))
     assert "0.900 !" in text and "0.100" in text and max(map(len, text.splitlines())) <= 80
 
 
@@ -301,7 +326,7 @@ def test_runs_that_are_not_finished_know_random_play_from_their_first_evaluation
     rows = lines(folder)
     rows[1]["random/return_mean"] = 0.25
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert levels(read_run(folder), "return_mean") == {"random": 0.25}
+    assert _levels(read_run(folder), "return_mean") == {"random": 0.25}
 
 
 def test_every_preset_says_how_its_agent_acts_and_eval_follows(tmp_path, capsys, no_plots) -> None:

@@ -16,7 +16,7 @@ from test_goals_helpers import record_script
 from test_report_helpers import write_run
 
 from amago.goals import GoalSpec
-from amago.replay.relabel import Choice, relabeled
+from amago.replay.relabel import Choice, _relabeled
 from amago.report.curves import mean_curve, plot_run, plot_sweep
 from amago.report.evaluations import evaluation_table
 from amago.report.panels import shows_adaptation
@@ -272,7 +272,7 @@ def test_the_picture_of_a_relabeling_explains_its_marks_and_shows_every_step(
     script = [[], *([[ord(c) - 96] for c in row] for row in ("c", "a", "", "b", "d", ""))]
     before = record_script(letters, script, "a, j")
     choice = Choice(np.array([4]), letters.read("b"))
-    after = relabeled(before, letters.read("a, b"))
+    after = _relabeled(before, letters.read("a, b"))
     plot_relabel(before, after, letters, tmp_path / "relabel.png", choice)
     assert _ink(tmp_path / "relabel.png") > 0.01
     kept: list[Figure] = []

@@ -22,13 +22,13 @@ from test_reproduce_helpers import write_arms
 
 from amago.goals import GoalSpec
 from amago.replay.describe import GoalChoice
-from amago.replay.relabel import Choice, relabeled
+from amago.replay.relabel import Choice, _relabeled
 from amago.report.attention import Attention, caption, plot_attention
 from amago.report.curves import plot_run, plot_sweep
 from amago.report.memory import memory_tables, plot_memory
 from amago.report.relabeling import plot_choices, plot_relabel
 from amago.report.runs import find_runs, read_run
-from amago.report.suites import plot_suite, suite_rows
+from amago.report.suites import _plot_suite, _suite_rows
 from amago.reproduce import views
 from amago.reproduce.claims.claim import find_claims, read_claim
 from amago.reproduce.registry import entries
@@ -160,7 +160,7 @@ def test_the_picture_of_a_suite_is_readable(tmp_path: Path, drawn) -> None:  # t
         for memory in ("", "__memory=gru"):
             folder = tmp_path / f"popgym__env.id={name}{memory}" / "seed-0"
             write_run(folder, preset="popgym", level=0.5)
-    plot_suite(suite_rows(find_runs(tmp_path)), tmp_path / "suite.png")
+    _plot_suite(_suite_rows(find_runs(tmp_path)), tmp_path / "suite.png")
     _assert_readable(*drawn())
 
 
@@ -197,7 +197,7 @@ def test_the_pictures_of_relabeling_are_readable(tmp_path: Path, drawn) -> None:
     script = [[], *([[ord(c) - 96] for c in row] for row in ("c", "a", "", "b", "d", ""))]
     before = record_script(letters, script, "a, j")
     choice = Choice(np.array([4]), letters.read("b"))
-    after = relabeled(before, letters.read("a, b"))
+    after = _relabeled(before, letters.read("a, b"))
     plot_relabel(before, after, letters, tmp_path / "relabel.png", choice)
     _assert_readable(*drawn())
     plot_choices([GoalChoice("a", 2, 0.3, 0.1), GoalChoice("b", 900, 0.1, 0.2)], tmp_path / "x.png")

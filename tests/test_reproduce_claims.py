@@ -19,9 +19,9 @@ from amago.report.runs import read_run
 from amago.reproduce.claims.claim import find_claims, read_claim, repeatable
 from amago.reproduce.claims.export import export
 from amago.reproduce.claims.holds import verdicts
-from amago.reproduce.claims.numbers import unsupported
-from amago.reproduce.claims.pages import pages, replaced, write_all
-from amago.reproduce.claims.tables import claim_page, claim_table, index_table
+from amago.reproduce.claims.numbers import _unsupported
+from amago.reproduce.claims.pages import _pages, _replaced, write_all
+from amago.reproduce.claims.tables import _claim_table, claim_page, index_table
 
 RESULTS = Path(__file__).parents[1] / "results"
 LARGEST_PICTURE = 100_000
@@ -62,14 +62,14 @@ def _commit(run: Path, commit: str | None) -> None:
 def test_every_page_of_results_says_what_its_data_say() -> None:
     stale = [
         str(path.relative_to(RESULTS.parent))
-        for path, text in pages(RESULTS).items()
+        for path, text in _pages(RESULTS).items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
     assert not stale, f"run `make results` and commit: {', '.join(stale)}"
 
 
 def test_no_number_in_an_answer_is_without_data() -> None:
-    strange = {claim.name: unsupported(claim) for claim in find_claims(RESULTS)}
+    strange = {claim.name: _unsupported(claim) for claim in find_claims(RESULTS)}
     assert not any(strange.values()), strange
 
 
@@ -100,7 +100,7 @@ def test_links_and_pictures_of_results_lead_to_files() -> None:
 
 
 def test_a_table_has_the_final_window_first_then_the_maximum_and_all_seeds(tmp_path: Path) -> None:
-    table = claim_table(read_claim(_claim(tmp_path / "memory-helps")))
+    table = _claim_table(read_claim(_claim(tmp_path / "memory-helps")))
     header, _, full, control, random, oracle = table.splitlines()
     assert header == "| arm | return: final window | maximum | final test | minutes |"
     # Evaluations rise linearly; the window holds 80%, 90% and 100% of the level.
@@ -199,7 +199,7 @@ def test_arms_of_several_tasks_get_a_panel_and_references_each(tmp_path: Path) -
     text = CLAIM.replace('name = "full"', 'name = "full"\ntask = "easy"')
     text = text.replace('name = "no memory"', 'name = "full"\ntask = "hard"')
     folder = _claim(tmp_path / "results" / "both-work", text)
-    rows = claim_table(read_claim(folder)).splitlines()[2:]
+    rows = _claim_table(read_claim(folder)).splitlines()[2:]
     firsts = [row.split("|")[1].strip() for row in rows]
     assert firsts == ["easy", "", "", "hard", "", ""]
     write_all(tmp_path / "results")
@@ -232,7 +232,7 @@ def test_a_folder_without_claim_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="found none"):
         find_claims(tmp_path)
     with pytest.raises(ValueError, match="one is missing"):
-        replaced("no marker", "table")
+        _replaced("no marker", "table")
 
 
 def _sweep(root: Path) -> Path:
@@ -254,7 +254,7 @@ def test_an_export_holds_the_evidence_and_no_weights(tmp_path: Path) -> None:
         "pace.json",
     }  # fmt: skip
     claim = read_claim(target)
-    assert claim.command == "amago sweep wind" and claim.metric.name == "success"
+    assert claim.command == "amago sweep wind" and claim.metric.label == "success"
     before, after = read_run(root / "wind" / "seed-1"), claim.arms[0].runs[1]
     assert len(after.evaluations) == len(before.evaluations) == 10
     assert after.evaluations[-1]["eval/return_mean"] == 3.0

@@ -14,7 +14,7 @@ from amago.envs.domains.crafter.spec import goal_spec
 from amago.envs.domains.popgym import ALL_IDS
 from amago.reproduce import views
 from amago.reproduce.claims.claim import read_claim
-from amago.reproduce.claims.holds import check_statement
+from amago.reproduce.claims.holds import _check_statement
 from amago.reproduce.claims.probes import goals_of
 from amago.reproduce.claims.tables import claim_page
 from amago.reproduce.entry import Experiment, Leaderboard, Measurement, Named, Probe, Variant
@@ -57,9 +57,9 @@ def test_the_settings_of_every_arm_exist(name: str) -> None:
 def test_an_entry_speaks_of_its_own_arms_and_of_views_that_exist(name: str) -> None:
     experiment = EXPERIMENTS[name]
     names = [arm.name for arm in experiment.arms]
-    assert experiment.holds and experiment.caveats and experiment.view in views.view_names()
+    assert experiment.holds and experiment.caveats and experiment.view in views._view_names()
     for statement in experiment.holds:
-        check_statement(statement, names)
+        _check_statement(statement, names)
     assert not experiment.control or experiment.control in names
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+){2,}", experiment.claim)
     spec = goal_spec(expanded=False)
@@ -85,9 +85,9 @@ def test_what_is_shown_elsewhere_is_there() -> None:
 
 def test_a_statement_about_an_arm_that_does_not_exist_is_a_clear_error() -> None:
     with pytest.raises(ValueError, match="speaks of 'no mermory'; there are full, no memory"):
-        check_statement("full > no mermory", ["full", "no memory"])
+        _check_statement("full > no mermory", ["full", "no memory"])
     with pytest.raises(ValueError, match="expected a statement such as"):
-        check_statement("full is better", ["full"])
+        _check_statement("full is better", ["full"])
 
 
 def test_an_unknown_name_is_an_error_that_helps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,24 +14,24 @@ from test_run_helpers import command, tiny
 
 import amago
 from amago import api
-from amago.bench.context_length import ARRANGEMENTS, measure, read_rates, write_rates
+from amago.bench.context_length import _ARRANGEMENTS, _read_rates, _write_rates, measure
 from amago.bench.timing import Effort
 from amago.board.reached import Reached
-from amago.board.table import BoardRow, write_board
+from amago.board.table import _BoardRow, write_board
 from amago.config import Config, override, to_dict
 from amago.envs.registry import make_vector
 from amago.report.runs import read_run
 from amago.reproduce import registry
 from amago.reproduce.claims.claim import read_claim
 from amago.reproduce.claims.holds import verdicts
-from amago.reproduce.claims.numbers import unsupported
+from amago.reproduce.claims.numbers import _unsupported
 from amago.reproduce.claims.pages import write_all, write_indexes
 from amago.reproduce.claims.probes import probe_success
 from amago.reproduce.entry import Experiment, Measurement, Probe, Variant
-from amago.reproduce.listing import Where, forecast, hours
+from amago.reproduce.listing import Where, _hours, forecast
 from amago.reproduce.pace import Pace, paces, recorded_pace
 from amago.reproduce.plan import Planned, resolve
-from amago.reproduce.probe import run_probe
+from amago.reproduce.probe import _run_probe
 from amago.reproduce.publish import publish
 from amago.sweep.jobs import Job
 
@@ -172,9 +172,9 @@ def test_a_number_that_no_data_have_is_found(only_tiny: None, tmp_path: Path) ->
     folder = write_arms(TINY, tmp_path, seeds=1)
     words = folder / "claim.toml"
     words.write_text('answer = "Full has 0.600, 90% at its best, after 6 epochs; no memory .45."')
-    assert unsupported(read_claim(folder)) == []
+    assert _unsupported(read_claim(folder)) == []
     words.write_text('answer = "Full has 0.82, that is 93%, in 1,234 steps of 2 seeds."')
-    assert unsupported(read_claim(folder)) == ["0.82", "93%", "1,234"]
+    assert _unsupported(read_claim(folder)) == ["0.82", "93%", "1,234"]
     words.write_text('measure = "success"')
     with pytest.raises(ValueError, match="takes answer, details, caveats, tables alone"):
         read_claim(folder)
@@ -200,9 +200,9 @@ def test_hours_follow_the_pace_of_earlier_runs_and_the_budget(tmp_path: Path) ->
     assert "4 of 4 runs are left; all of them take about 0.0 hours" in forecast(
         {"tiny": TINY}, where, {}
     )
-    assert hours(TINY, where, {}) is None, "nobody has ever timed this preset"
+    assert _hours(TINY, where, {}) is None, "nobody has ever timed this preset"
     known = {"dark-key-to-door": Pace(450.0, 0.0, 12.0)}
-    assert hours(TINY, where, known) == pytest.approx(2 * 2 * 2 * 450 / 3600)
+    assert _hours(TINY, where, known) == pytest.approx(2 * 2 * 2 * 450 / 3600)
 
 
 def test_a_measurement_is_made_once_unless_it_is_named(
@@ -229,7 +229,7 @@ def test_the_board_stands_between_its_markers_and_nothing_without_one(tmp_path: 
     (tmp_path / "README.md").write_text(f"# Page\n\n{marks}")
     write_indexes(root)
     assert (tmp_path / "README.md").read_text() == f"# Page\n\n{marks.replace('old' + chr(10), '')}"
-    row = BoardRow("t-maze", "amago", (0, 1), (Reached(50, 100, 2.0), None), (1.0, 0.5))
+    row = _BoardRow("t-maze", "amago", (0, 1), (Reached(50, 100, 2.0), None), (1.0, 0.5))
     (root / "leaderboard").mkdir()
     write_board([row], root / "leaderboard")
     write_indexes(root)
@@ -262,11 +262,11 @@ def test_a_probe_asks_for_instructions_at_every_kept_checkpoint(tmp_path: Path) 
     spec = make_vector(tiny("package-delivery").env, seed=0, num_lanes=1).spec.goals
     assert spec is not None
     asked = tuple(spec.write(np.array(goals)) for goals in ([[3]], [[3], [5]]))
-    rows = run_probe(run, Probe("plans", instructions=asked, which="kept", episodes=2))["rows"]
+    rows = _run_probe(run, Probe("plans", instructions=asked, which="kept", episodes=2))["rows"]
     assert [row["epoch"] for row in rows] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert [row["instruction"] for row in rows[:3]] == [*asked, "(as drawn)"]
     assert all(0 <= row["success"] <= 1 and "random_return" in row for row in rows)
-    (row,) = run_probe(run, Probe("lengths", episodes=8))["rows"]
+    (row,) = _run_probe(run, Probe("lengths", episodes=8))["rows"]
     assert row["epoch"] == 3
     assert sum(known["episodes"] for known in row["by_length"].values()) == 8
 
@@ -274,8 +274,8 @@ def test_a_probe_asks_for_instructions_at_every_kept_checkpoint(tmp_path: Path) 
 def test_rates_are_measured_and_those_of_other_devices_stay(tmp_path: Path) -> None:
     rows = measure((4, 8), 16, Effort(rounds=1, max_rounds=1, block_seconds=0.0))
     assert {(row["context"], row["batch"]) for row in rows} == {(4, 4), (8, 2)}
-    assert {row["arrangement"] for row in rows} == set(ARRANGEMENTS)
-    write_rates(tmp_path, [{**row, "device": "another"} for row in rows])
+    assert {row["arrangement"] for row in rows} == set(_ARRANGEMENTS)
+    _write_rates(tmp_path, [{**row, "device": "another"} for row in rows])
     for _ in range(2):
-        write_rates(tmp_path, rows)
-    assert len(read_rates(tmp_path)) == 12
+        _write_rates(tmp_path, rows)
+    assert len(_read_rates(tmp_path)) == 12

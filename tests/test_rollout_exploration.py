@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from amago.rollout.exploration import Exploration
-from amago.rollout.random_policy import RandomPolicy, random_allowed
+from amago.rollout.random_policy import RandomPolicy, _random_allowed
 from amago.rollout.settings import ExplorationSettings
 from amago.types import ACTION_MASK, ActionSpec, EnvSpec, ObsSpec, Timestep
 
@@ -233,7 +233,7 @@ def test_evaluation_without_a_perturbation_gets_the_policys_own_actions():
 
 def test_uniform_play_respects_masks_and_ranges():
     rng = np.random.default_rng(0)
-    drawn = np.array([random_allowed(rng, MASK) for _ in range(500)])
+    drawn = np.array([_random_allowed(rng, MASK) for _ in range(500)])
     assert set(drawn[:, 0]) == {0, 3} and set(drawn[:, 1]) == {2}
     spec = EnvSpec("e", {"x": ObsSpec((1,), "float32")}, ActionSpec("continuous", 2), None)
     action, _ = RandomPolicy(spec, 0).act(rows([0] * 500), None)

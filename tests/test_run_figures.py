@@ -13,8 +13,11 @@ from amago.nets.memory.diagnose import activation_maxima, diagnose
 from amago.nets.memory.transformer import TransformerMemory
 from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
-from amago.rollout.stats import RolloutRecord, success_by_length
+from amago.rollout.scores import success_by_length
+from amago.rollout.stats import RolloutRecord
 from amago.training.header import read_config
+
+pytestmark = pytest.mark.usefixtures("no_curves")
 
 PLANNED = {"run.epochs": 4, "run.eval_interval": 2, "agent.discounts": (0.5, 0.9, 0.99),
            "agent.acting_discount": 0.9}  # fmt: skip

@@ -20,7 +20,7 @@ import amago
 from amago import api
 from amago.cli import main
 from amago.config import Config, override
-from amago.envs.catalogue import TASKS, task_arguments
+from amago.envs.catalogue import TASKS, _task_arguments
 from amago.training import checkpoint, kept
 from amago.training.view import Silent
 
@@ -30,6 +30,7 @@ SMALL_WORLD = {"corridor": 6, "grid": 3, "trial_limit": 6, "horizon": 12, "delay
 FEW = {
     "env.num_lanes": 3,
     "env.eval_lanes": 4,
+    "rollout.steps_per_epoch": None,
     "replay.batch_size": 4,
     "run.epochs": 2,
     "run.updates_per_epoch": 2,
@@ -38,6 +39,11 @@ FEW = {
     "run.threads": 1,
     "run.report": False,
 }
+
+
+def few(config: Config) -> dict[str, Any]:
+    """Overrides for few lanes, updates and rows per update, counted as the preset counts them."""
+    return FEW if config.replay.batch_rows is None else {**FEW, "replay.batch_rows": 24}
 
 
 def short_world(config: Config) -> dict[str, Any]:
@@ -50,14 +56,14 @@ def short_world(config: Config) -> dict[str, Any]:
         count = len(config.env.ids)
         ids = tuple(f"{config.env.id}?corridor={3 + number}" for number in range(count))
         return {"env.ids": ids, "env.num_lanes": count, "env.eval_lanes": count}
-    known = task_arguments(config.env.id)
+    known = _task_arguments(config.env.id)
     return {"env.kwargs": {key: size for key, size in SMALL_WORLD.items() if key in known}}
 
 
 def tiny(preset: str, overrides: dict[str, Any] | None = None, *, nets: bool = True) -> Config:
     """A preset in which an epoch takes milliseconds."""
     config = amago.preset(preset, "tiny" if nets else None)
-    return override(config, {**FEW, **short_world(config), **(overrides or {})})
+    return override(config, {**few(config), **short_world(config), **(overrides or {})})
 
 
 def flags(config: Config, like: Config) -> list[str]:
@@ -124,9 +130,9 @@ def differing(a: Path, b: Path) -> list[str]:
 
 def sign(path: Path) -> None:
     """Give the files of a checkpoint, whatever is in them, checksums that fit."""
-    names = (checkpoint.MODEL, checkpoint.OPTIMIZER, checkpoint.STATE)
-    sums = {name: checkpoint.digest((path / name).read_bytes()) for name in names}
-    (path / checkpoint.CHECKSUMS).write_text(json.dumps(sums))
+    names = (checkpoint.MODEL, checkpoint._OPTIMIZER, checkpoint._STATE)
+    sums = {name: checkpoint._digest((path / name).read_bytes()) for name in names}
+    (path / checkpoint._CHECKSUMS).write_text(json.dumps(sums))
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -17,6 +17,8 @@ from amago.config import override
 from amago.envs.registry import make_vector
 from amago.presets.ablations import ABLATIONS, ablate
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 
 @pytest.fixture(scope="module")
 def delivered(tmp_path_factory: pytest.TempPathFactory) -> Path:

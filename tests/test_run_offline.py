@@ -13,7 +13,7 @@ from test_run_helpers import command, differing, lines, tiny
 
 from amago import api
 from amago.datasets.episodes import Importer
-from amago.datasets.importing import import_into, read_minari
+from amago.datasets.importing import _read_minari, import_into
 from amago.datasets.npz import read_npz
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
@@ -170,7 +170,7 @@ def test_missing_observations_and_other_files_are_refused(tmp_path):
 def test_minari_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(ValueError, match=r"needs Minari.*amago\[minari\]"):
-        list(read_minari("some/data-v0", importer()))
+        list(_read_minari("some/data-v0", importer()))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:minari")
@@ -193,14 +193,14 @@ def test_minari_data_sets_are_read_by_name_and_by_folder(tmp_path, monkeypatch):
     )  # fmt: skip
     folder = tmp_path / "amago" / "small-v0"
     for source in ("amago/small-v0", str(folder), str(folder / "data" / "main_data.hdf5")):
-        cut, ended = read_minari(source, importer())
+        cut, ended = _read_minari(source, importer())
         assert cut.prev_reward.tolist() == [0.0, 0.5, 1.0] and not cut.terminal.any()
         assert ended.terminal.tolist() == [False, False, True]
         assert cut.obs["x"].tolist() == [[0, 0], [1, 1], [2, 2]]
         assert cut.obs["room"].tolist() == [0, 1, 3]
         assert cut.prev_action[1].tolist() == [2, 1]
     with pytest.raises(ValueError, match=r"no Minari data set 'amago/none-v0'.*minari download"):
-        list(read_minari("amago/none-v0", importer()))
+        list(_read_minari("amago/none-v0", importer()))
 
 
 def test_a_run_learns_offline_from_another_runs_replay_then_online(

@@ -14,7 +14,7 @@ import pytest
 from test_run_helpers import lines, tiny
 
 from amago import api
-from amago.training.logger import JsonLines
+from amago.training.logger import _JsonLines
 from amago.training.trackers.table import CsvTracker
 from amago.training.trackers.tracker import final_scores
 from amago.training.trackers.wandb import WandbTracker
@@ -70,7 +70,7 @@ def test_metrics_csv_has_the_numbers_of_metrics_jsonl(tracked: Path) -> None:
 
 
 def test_a_column_that_comes_late_gets_its_place_in_every_row(tmp_path: Path) -> None:
-    rows = JsonLines(tmp_path / "metrics.jsonl")
+    rows = _JsonLines(tmp_path / "metrics.jsonl")
     table = CsvTracker(tmp_path)
     for row in ({"epoch": 1}, {"epoch": 2, "x": [0.5, 1.5]}, {"epoch": 3}, {"epoch": 4, "y": 7}):
         rows.write(row)

@@ -13,6 +13,8 @@ from amago import api
 from amago.replay.reader import TrajectoryReader
 from amago.scale.learn_group import LearnerLostError
 
+pytestmark = pytest.mark.usefixtures("quick_collectors", "no_curves")
+
 
 def test_an_async_run_of_two_learners_loses_nothing_with_any_numbers_afterwards(
     tmp_path: Path, caplog: Any

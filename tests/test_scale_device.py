@@ -17,14 +17,14 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from amago.agent.policy import AgentPolicy
 from amago.agent.share import share_batch
-from amago.agent.update import Learner, mixed_precision
+from amago.agent.update import Learner, _mixed_precision
 from amago.config import override
-from amago.nets.memory.packed import attend_packed, attend_padded, attend_varlen, varlen_kernel
+from amago.nets.memory.packed import _attend_padded, _attend_varlen, _varlen_kernel, attend_packed
 from amago.nets.memory.transformer import causal_mix
 from amago.nets.precision import allow_bfloat16
 from amago.nets.sequences import Sequences
 from amago.training import device as device_module
-from amago.training.device import allow_tf32, find_device, resolve_device, worth_a_gpu
+from amago.training.device import _allow_tf32, _worth_a_gpu, find_device, resolve_device
 from amago.training.feed import uploaded
 from amago.types import ObsSpec, Timestep
 
@@ -53,8 +53,8 @@ def test_attention_in_one_call_is_that_of_one_call_per_length(one_call):
     found = {}
     for name, mix in (
         ("per length", causal_mix(places)),
-        ("padded", lambda *x: attend_padded(places, *x)),
-        ("varlen", lambda *x: attend_varlen(reference_varlen, places, *x)),
+        ("padded", lambda *x: _attend_padded(places, *x)),
+        ("varlen", lambda *x: _attend_varlen(reference_varlen, places, *x)),
     ):
         inputs = heads(requires_grad=True)
         mixed = mix(*inputs)
@@ -76,10 +76,10 @@ def test_the_number_of_attention_calls_does_not_depend_on_the_lengths():
 
 
 def test_the_varlen_kernel_is_torchs_own_and_for_half_precision_on_a_gpu_alone():
-    kernel = varlen_kernel()
+    kernel = _varlen_kernel()
     assert kernel is None or kernel.__module__ == "torch.nn.attention.varlen"
     places = Sequences(LENGTHS)
-    assert torch.equal(attend_packed(places, *heads()), attend_padded(places, *heads()))
+    assert torch.equal(attend_packed(places, *heads()), _attend_padded(places, *heads()))
 
 
 class Calls(TorchDispatchMode):
@@ -327,7 +327,7 @@ def test_mixed_precision_is_close_and_keeps_what_must_be_exact_in_float32(name, 
 
 def test_mixed_precision_is_for_gpus_alone():
     agent = tiny_agent(tiny_spec(), tiny_config(), double=False)
-    assert agent.config.run.bf16 and mixed_precision(agent) is None
+    assert agent.config.run.bf16 and _mixed_precision(agent) is None
     with allow_bfloat16(None):
         assert agent.states(random_batch(tiny_spec(), [3], double=False)).dtype == torch.float32
 
@@ -337,9 +337,9 @@ def test_tf32_is_set_for_gpus_alone():
     before = matmul.allow_tf32, cudnn.allow_tf32
     try:
         matmul.allow_tf32 = cudnn.allow_tf32 = False
-        allow_tf32(torch.device("cpu"), True)
+        _allow_tf32(torch.device("cpu"), True)
         assert not matmul.allow_tf32 and not cudnn.allow_tf32
-        allow_tf32(torch.device("cuda"), True)
+        _allow_tf32(torch.device("cuda"), True)
         assert matmul.allow_tf32 and cudnn.allow_tf32
     finally:
         matmul.allow_tf32, cudnn.allow_tf32 = before
@@ -356,7 +356,7 @@ def test_auto_leaves_narrow_networks_on_the_cpu(monkeypatch):
     assert str(resolve_device(override(wide, {"run.device": "cpu"}), spec)) == "cpu"
     assert str(resolve_device(override(narrow, {"run.device": "cuda"}), spec)) == "cuda"
     image = {**spec.obs, "view": ObsSpec((16, 16, 3), "uint8", "image")}
-    assert worth_a_gpu(narrow, type(spec)(spec.name, image, spec.action, spec.horizon))
+    assert _worth_a_gpu(narrow, type(spec)(spec.name, image, spec.action, spec.horizon))
 
 
 def test_shares_are_copied_one_ahead_of_the_update_that_needs_them(monkeypatch):

@@ -15,9 +15,11 @@ from test_scale_helpers import CASES, KillAfter, assert_same_learning, learn, ot
 import amago
 from amago.agent.share import share_batch
 from amago.config import override
-from amago.scale.learn_feed import ahead
+from amago.scale.learn_feed import _ahead
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, open_store
 from amago.training.view import Silent
+
+pytestmark = pytest.mark.usefixtures("no_curves")
 
 TINY = {
     "env.kwargs.corridor": 6,
@@ -176,7 +178,7 @@ def test_what_goes_wrong_ahead_of_time_is_raised_where_it_is_used():
         yield 1
         raise LearnerLostError("gone")
 
-    items = ahead(make)
+    items = _ahead(make)
     assert next(items) == 1
     with pytest.raises(LearnerLostError, match="gone"):
         next(items)

@@ -24,7 +24,9 @@ from amago.scale.ray_fleet import RayFleet
 from amago.scale.ray_job import on_cluster
 from amago.scale.ray_learners import RayRanks
 
-ray = pytest.importorskip("ray")
+ray = pytest.importorskip("ray", reason="no ray; `pip install 'amago[ray]'` installs it")
+
+pytestmark = pytest.mark.usefixtures("no_curves")
 
 
 @pytest.fixture(scope="module")

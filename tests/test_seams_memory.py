@@ -348,7 +348,7 @@ def test_lanes_that_attend_in_several_spans_see_what_they_see_in_one(
     ],
 )
 def test_spans_end_where_reading_on_would_cost_more_than_a_call(filled, spans):
-    assert cache.cut_lanes(np.array(filled)) == spans
+    assert cache._cut_lanes(np.array(filled)) == spans
 
 
 # The same with everything around it: environment, recorder, encoder, policy.

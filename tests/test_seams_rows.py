@@ -24,8 +24,8 @@ from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.collect import collect
 from amago.rollout.exploration import Exploration
+from amago.rollout.scores import summarise
 from amago.rollout.settings import ExplorationSettings
-from amago.rollout.stats import summarise
 
 SEED, LANES, HORIZON = 11, 4, 7
 

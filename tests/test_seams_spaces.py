@@ -22,7 +22,7 @@ from amago.envs.domains.masked_recall import MaskedRecall
 from amago.envs.native import NativeVector
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.envs.vector import InProcessVector
-from amago.nets.pixels import random_shift
+from amago.nets.pixels import _random_shift
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.collect import collect
@@ -31,6 +31,8 @@ from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.settings import ExplorationSettings
 from amago.serving.predictor import Predictor
 from amago.types import ACTION_MASK, ObsSpec
+
+pytestmark = pytest.mark.usefixtures("no_curves")
 
 INT = st.integers
 
@@ -248,12 +250,12 @@ def frames(spec, count=6):
 @pytest.mark.parametrize("shape", [(16, 16), (3, 20, 24), (20, 24, 3), (16, 16, 16), (1, 84, 84)])
 @pytest.mark.parametrize("cnn", ["small", "residual"])
 def test_trunks_take_every_layout_and_size(shape, cnn):
-    from amago.nets.pixels import IMAGE_FEATURES, ImageEncoder
+    from amago.nets.pixels import _IMAGE_FEATURES, ImageEncoder
     from amago.nets.settings import EncoderSettings
 
     spec = ObsSpec(shape, "uint8", "image")
     encoder = ImageEncoder(spec, EncoderSettings(cnn=cnn)).eval()
-    assert encoder(frames(spec), torch.float32).shape == (6, IMAGE_FEATURES)
+    assert encoder(frames(spec), torch.float32).shape == (6, _IMAGE_FEATURES)
 
 
 def test_channels_first_and_last_of_one_image_give_one_encoding():
@@ -273,7 +275,7 @@ def test_a_random_shift_moves_whole_images_and_repeats_their_edges():
     torch.manual_seed(0)
     images = torch.arange(20 * 18).view(1, 1, 20, 18).expand(200, 2, -1, -1).clone() % 251
     images = images.to(torch.uint8)
-    shifted = random_shift(images, 2)
+    shifted = _random_shift(images, 2)
     seen = set()
     for image in shifted:
         matches = []

@@ -22,6 +22,8 @@ from amago.envs.domains.metaworld.env import MetaWorldML1, full_name
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 
+pytestmark = pytest.mark.usefixtures("no_curves")
+
 CHEETAH, ML1 = "amago/HalfCheetahVelocity-v0", "amago/MetaWorldML1-v0"
 
 
@@ -165,7 +167,8 @@ def test_ml1_keeps_its_goal_over_the_trials_and_repeats_a_seed():
 def test_ml1_success_lasts_until_the_trial_is_over_and_is_told_per_trial():
     from metaworld.policies import SawyerReachV3Policy
 
-    from amago.rollout.stats import RolloutTracker, summarise
+    from amago.rollout.scores import summarise
+    from amago.rollout.stats import RolloutTracker
     from amago.types import Step
 
     expert = SawyerReachV3Policy()

@@ -12,12 +12,12 @@ from rich.console import Console
 from test_report_helpers import write_run
 from test_run_helpers import command
 
-from amago.cli.suite import choose
+from amago.cli.suite import _choose
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.report.runs import find_runs
 from amago.report.statistics import interquartile_mean, stratified_bootstrap_interval
-from amago.report.suites import arms, report_suite, suite_rows
+from amago.report.suites import _suite_rows, arms, report_suite
 from amago.sweep.jobs import amago_command
 from amago.sweep.queue import Outcome
 
@@ -39,19 +39,19 @@ def write_arm(root: Path, suffix: str, memory: str, seeds: int = 2) -> None:
 
 
 def test_patterns_choose_environments_in_the_order_of_the_suite():
-    assert len(choose(["*"])) == 42 and len(choose(["paper"])) == 39
-    assert len(choose(["*Easy"])) == 14 and len(choose(["*", "Labyrinth*"])) == 48
-    assert choose(["HigherLowerHard", "popgym/AutoencodeEasy"]) == [
+    assert len(_choose(["*"])) == 42 and len(_choose(["paper"])) == 39
+    assert len(_choose(["*Easy"])) == 14 and len(_choose(["*", "Labyrinth*"])) == 48
+    assert _choose(["HigherLowerHard", "popgym/AutoencodeEasy"]) == [
         "AutoencodeEasy",
         "HigherLowerHard",
     ]
     with pytest.raises(ValueError, match="'Repeat' means no environment of POPGym; there are Auto"):
-        choose(["Repeat"])
+        _choose(["Repeat"])
 
 
 def test_rows_hold_final_window_maximum_and_normalised_score(tmp_path):
     write_arm(tmp_path, "", "transformer")
-    rows = {row["id"]: row for row in suite_rows(find_runs(tmp_path))}
+    rows = {row["id"]: row for row in _suite_rows(find_runs(tmp_path))}
     assert set(rows) == set(LEVELS)
     # Evaluations rise linearly: the last three of ten are at 80, 90 and 100% of the level.
     first = rows["RepeatFirstEasy"]
@@ -64,7 +64,7 @@ def test_rows_hold_final_window_maximum_and_normalised_score(tmp_path):
 
 def test_the_suite_is_summed_up_by_the_interquartile_mean_over_all_runs(tmp_path):
     write_arm(tmp_path, "", "transformer")
-    (arm,) = arms(suite_rows(find_runs(tmp_path)))
+    (arm,) = arms(_suite_rows(find_runs(tmp_path)))
     finals = {name: [(0.9 * level + 1) / 2 for level in levels] for name, levels in LEVELS.items()}
     per_task = [finals[name] for name in sorted(finals)]
     pooled = [score for task in per_task for score in task]
@@ -77,7 +77,7 @@ def test_the_suite_is_summed_up_by_the_interquartile_mean_over_all_runs(tmp_path
 
 def test_one_seed_has_a_mean_but_no_interval(tmp_path):
     write_arm(tmp_path, "", "transformer", seeds=1)
-    (arm,) = arms(suite_rows(find_runs(tmp_path)))
+    (arm,) = arms(_suite_rows(find_runs(tmp_path)))
     assert arm["iqm"] is not None and arm["iqm_low"] is None
 
 

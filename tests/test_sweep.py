@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from amago.sweep.jobs import Command, Job, Step, amago_command, next_step, with_ablations
-from amago.sweep.progress import Progress, duration, last_row, live_table, seconds_left
+from amago.sweep.progress import Progress, _duration, _last_row, _seconds_left, live_table
 from amago.sweep.sweep import Outcome, parse_overrides, plan, record_command, run_jobs
 
 CHILD = """
@@ -318,22 +318,22 @@ def test_no_parallel_jobs_are_an_error(tmp_path: Path) -> None:
 
 def test_the_last_whole_row_of_a_growing_file_is_found(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    assert last_row(path) == {}
+    assert _last_row(path) == {}
     path.write_text('{"epoch": 1}\n{"epoch": 2}\n{"epo')
-    assert last_row(path) == {"epoch": 2}
+    assert _last_row(path) == {"epoch": 2}
 
 
 def test_the_time_to_go_counts_running_and_queued_runs(tmp_path: Path) -> None:
     first, second, third = (Progress(job) for job in plan(["wind"], range(3), [], tmp_path))
-    assert seconds_left([first, second, third], 2, now=10.0) is None
+    assert _seconds_left([first, second, third], 2, now=10.0) is None
     first.state, first.epochs, first.epoch = "running", 10, 5
     second.state = "running"
     # 2 s per epoch: 10 s are left of the first, 20 s each for the others, on two places.
-    assert seconds_left([first, second, third], 2, now=10.0) == 25.0
+    assert _seconds_left([first, second, third], 2, now=10.0) == 25.0
     # A resumed run's pace is that of this session: 5 epochs of 10 s came before.
     first.first_epoch = 4
-    assert seconds_left([first], 1, now=10.0) == 50.0
-    assert [duration(seconds) for seconds in (12, 600, 11100)] == ["12 s", "10 min", "3 h 05 min"]
+    assert _seconds_left([first], 1, now=10.0) == 50.0
+    assert [_duration(seconds) for seconds in (12, 600, 11100)] == ["12 s", "10 min", "3 h 05 min"]
 
 
 def test_the_live_table_shows_epoch_and_return_of_what_runs(bench: Bench) -> None:

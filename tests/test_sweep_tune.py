@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 from test_run_helpers import command
 
-from amago.report.tuning import trial_rows, tuning_report
+from amago.report.tuning import _trial_rows, tuning_report
 from amago.sweep.jobs import Job, Step
-from amago.sweep.space import Choice, Range, parse_space
+from amago.sweep.space import _Choice, _Range, parse_space
 from amago.sweep.sweep import run_jobs
 from amago.sweep.tune import Tuner, open_study
 
@@ -73,9 +73,9 @@ def test_ranges_and_choices_are_read() -> None:
     assert parse_space(
         ["optim.learning-rate=1e-5..1e-2:log", "replay.batch_size=8..32", "memory=gru,transformer"]
     ) == [
-        Range("optim.learning_rate", 1e-5, 1e-2, True),
-        Range("replay.batch_size", 8, 32, False),
-        Choice("memory", ("gru", "transformer")),
+        _Range("optim.learning_rate", 1e-5, 1e-2, True),
+        _Range("replay.batch_size", 8, 32, False),
+        _Choice("memory", ("gru", "transformer")),
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_wrong_space_is_refused(given: list[str], message: str) -> None:
 
 def test_a_search_ends_with_the_best_trial_first_and_its_command(bench: Bench, tmp_path) -> None:
     tuner = bench.run(8, prune=False)
-    rows = trial_rows(tuner.study)
+    rows = _trial_rows(tuner.study)
     assert len(rows) == 8 and {row["state"] for row in rows} == {"complete"}
     assert [row["value"] for row in rows] == sorted((row["value"] for row in rows), reverse=True)
     rate = rows[0]["settings"]["optim.learning_rate"]
@@ -116,7 +116,7 @@ def test_runs_below_the_median_end_early(bench: Bench) -> None:
     bench.slow_below = 1.1  # from here on all runs stop for long, at epoch 4
     bench.tuner(7).study.enqueue_trial({"optim.learning_rate": 0.01, "memory": "gru"})
     tuner = bench.run(7)
-    (row,) = [row for row in trial_rows(tuner.study) if row["state"] == "pruned"]
+    (row,) = [row for row in _trial_rows(tuner.study) if row["state"] == "pruned"]
     assert row["value"] is None and 2 <= row["epoch"] <= 4
     assert not (bench.root / f"trial-{row['trial']:03d}" / "seed-0" / "result.json").exists()
 
@@ -130,7 +130,7 @@ def test_an_interrupted_search_goes_on_with_its_open_runs(bench: Bench) -> None:
     assert dict(bench.started) == {
         "trial-000/seed-0": "resume", "trial-001/seed-0": "start", "trial-002/seed-0": "start",
     }  # fmt: skip
-    assert len(trial_rows(again.study)) == 3
+    assert len(_trial_rows(again.study)) == 3
     assert again.study.trials[0].params["memory"] == opened[0].overrides["memory"]
     bench.started.clear()
     bench.run(3)  # complete: nothing is left to do
@@ -158,7 +158,7 @@ def test_every_choice_and_a_fraction_are_tried_before_the_first_run(tmp_path, ca
         code, _, err = command(capsys, "tune", "wind", "--root", tmp_path / "tune", "--over", over)
         assert code == 2 and message in err, err
     assert not (tmp_path / "tune").exists()
-    assert Range("replay.capacity", 1000, 2_000_000, False).examples() == ("1000", "2000000")
+    assert _Range("replay.capacity", 1000, 2_000_000, False).examples() == ("1000", "2000000")
 
 
 def test_real_runs_are_searched_and_one_that_is_worse_ends_early(

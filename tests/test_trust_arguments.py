@@ -11,7 +11,7 @@ import gymnasium as gym
 import pytest
 from test_run_helpers import command
 
-from amago.envs.catalogue import ENTRY_POINTS, TASKS, task_arguments
+from amago.envs.catalogue import ENTRY_POINTS, TASKS, _task_arguments
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 
@@ -31,7 +31,7 @@ def little_memory() -> Iterator[None]:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_any_argument_of_a_task_is_taken_or_refused(task: str, little_memory: None) -> None:
-    for name in task_arguments(task):
+    for name in _task_arguments(task):
         for value in NONSENSE:
             settings = EnvSettings(id=task, kwargs={name: value})
             try:

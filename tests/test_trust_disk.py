@@ -272,7 +272,7 @@ def test_a_reader_whose_checkpoint_is_replaced_meanwhile_takes_the_new_one(
         if not calls:  # a trainer saves epoch 5 and removes epoch 4 before it is read
             shutil.copytree(path, path.with_name("000005"))
             kept.point(path.parent, "latest", 5)
-            kept.remove(path)
+            kept._remove(path)
         calls.append(path.name)
         original(path, agent)
 

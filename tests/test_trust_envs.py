@@ -22,13 +22,13 @@ from amago import api
 from amago.envs.faults import EnvFaultError
 from amago.envs.gym_vector import GymVector
 from amago.envs.in_process import InProcessVector
-from amago.envs.lane import MOST_RESTARTS
+from amago.envs.lane import _MOST_RESTARTS
 from amago.envs.lanes import world_seed
 from amago.envs.native import NativeVector
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.envs.workers import WorkerVector
-from amago.training.view import PlainView
+from amago.training.view import _PlainView
 
 
 class Faulty(gym.Env[Any, Any]):
@@ -162,7 +162,7 @@ def test_a_lane_that_fails_too_often_ends_the_run() -> None:
     vector = make_vector(settings, seed=0, num_lanes=1)
     with pytest.raises(EnvFaultError):
         play(vector, 10**4)
-    assert vector._lanes[0].restarts == MOST_RESTARTS  # type: ignore[attr-defined]
+    assert vector._lanes[0].restarts == _MOST_RESTARTS  # type: ignore[attr-defined]
 
 
 def test_a_run_whose_environment_fails_now_and_then_is_trained_to_its_end(
@@ -299,7 +299,7 @@ def test_replaced_environments_are_counted_in_the_metrics_and_shown(
         "env.id": "Faulty-v0", "env.kwargs": {"fault": "raise", "every": 3},
         "env.on_error": "restart", "rollout.steps_per_epoch": 16, "replay.context_length": 8,
     }  # fmt: skip
-    api.train(tiny("gym", settings), 0, tmp_path / "run", view=PlainView(2))
+    api.train(tiny("gym", settings), 0, tmp_path / "run", view=_PlainView(2))
     counts = [row.get("env/restarts", 0) for row in lines(tmp_path / "run")]
     assert sum(counts) > 0
     assert capsys.readouterr().out.count("| restarts ") == sum(count > 0 for count in counts)

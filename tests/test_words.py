@@ -81,20 +81,45 @@ def test_every_page_of_the_docs_is_in_their_index() -> None:
             assert page == index or f"({page.name})" in text, f"{page.name} is not in {index}"
 
 
-def _listed(page: Path) -> set[str]:
+def test_the_index_of_the_docs_and_the_site_have_one_order() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\d+\. \*\*\[([^]]+)\]", index, re.MULTILINE) == [
+        "Start", "Concepts", "Your environment", "Instructions", "Algorithm", "Results",
+        "Performance", "Scaling", "Contributing",
+    ]  # fmt: skip
+    linked = re.findall(r"\]\((?:\.\./results/)?([\w-]+\.md)\)", index.partition("9. ")[0])
+    site = (ROOT / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
+    pages = re.findall(r": \S+/([\w-]+\.md)$", site, re.MULTILINE)
+    assert linked == pages[:-1]  # the last is the API reference, made from docstrings
+
+
+def _listed(page: Path) -> list[str]:
     """The parts of amago that the tree of a page lists, as `├── nets/` or `├── cli/ · api.py`."""
     lines = page.read_text(encoding="utf-8").partition("amago/\n")[2].partition("```")[0]
     branches = re.findall(r"^[├└]── ([^①-⑨\n]*?)(?:\s{2,}|\s*[①-⑨]|$)", lines, re.MULTILINE)
-    return {name.strip().rstrip("/") for branch in branches for name in branch.split("·")}
+    return [name.strip().rstrip("/") for branch in branches for name in branch.split("·")]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
 def test_the_tree_of_a_page_lists_the_parts_that_there_are(page: str) -> None:
-    listed = _listed(ROOT / page)
+    listed = set(_listed(ROOT / page))
+    assert len(listed) == len(_listed(ROOT / page)), f"{page} lists a part twice"
     parts = {path.name for path in (ROOT / "amago").iterdir() if (path / "__init__.py").is_file()}
     modules = {path.name for path in (ROOT / "amago").glob("*.py") if path.name[0] != "_"}
     assert parts <= listed, f"{page} does not list {sorted(parts - listed)}"
     assert listed <= parts | modules, f"{page} lists {sorted(listed - parts - modules)}"
+
+
+def test_contributing_names_the_layers_of_the_contract_in_their_order() -> None:
+    contract = (ROOT / ".importlinter").read_text(encoding="utf-8")
+    lines = contract.partition("layers =\n")[2].partition("ignore_imports")[0].splitlines()
+    layers = [set(re.findall(r"amago\.(\w+)", line)) for line in lines if "#" not in line]
+    parts = {path.name for path in (ROOT / "amago").iterdir() if (path / "__init__.py").is_file()}
+    shown = parts | {"api", "config", "types", "goals"}
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    order = text.partition("one way**: `")[2].partition("`")[0]
+    named = [set(re.findall(r"\w+", layer)) for layer in order.split("→")]
+    assert named == [layer & shown for layer in layers if layer & shown]
 
 
 OLD = {"results", "notebook", "zoo.md"}

@@ -59,14 +59,14 @@ class Agent(nn.Module):
         self.discount_values = tuple(discounts)
         """`discounts` as they were written, for names."""
         self.register_buffer("discounts", torch.tensor(discounts), persistent=False)
-        self.encoder, self.memory = build_trunk(spec, config, parts)
+        self.encoder, self.memory = _build_trunk(spec, config, parts)
         kind = config.agent.sequence_models
         self.target_trunk = self.critic_trunk = None
         if kind == "target":
-            trunk = Trunk(self.encoder, self.memory)
+            trunk = _Trunk(self.encoder, self.memory)
             self.target_trunk = copy.deepcopy(trunk).requires_grad_(False)
         elif kind == "separate":
-            self.critic_trunk = Trunk(*build_trunk(spec, config, parts))
+            self.critic_trunk = _Trunk(*_build_trunk(spec, config, parts))
         state_dim = self.memory.output_dim
         self.actor = Actor(state_dim, spec.action, len(discounts), config.heads)
         self.critics = build_critics(state_dim, spec.action, discounts, config.heads)
@@ -138,7 +138,7 @@ class Agent(nn.Module):
             )
 
 
-class Trunk(nn.Module):
+class _Trunk(nn.Module):
     """An encoder and a memory of one's own, beside the agent's."""
 
     def __init__(self, encoder: TimestepEncoder, memory: Memory) -> None:
@@ -164,7 +164,7 @@ class States(NamedTuple):
     target_critic: Tensor
 
 
-def build_trunk(spec: EnvSpec, config: Config, parts: Parts) -> tuple[TimestepEncoder, Memory]:
+def _build_trunk(spec: EnvSpec, config: Config, parts: Parts) -> tuple[TimestepEncoder, Memory]:
     encoder = (
         parts.encoder(spec)
         if parts.encoder

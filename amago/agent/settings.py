@@ -13,7 +13,7 @@ DISCRETE_DISCOUNTS = (
     0.998, 0.999, 0.9991, 0.9992, 0.9993, 0.9994, 0.9995,
 )  # fmt: skip
 """Paper Table 4, discrete actions."""
-CONTINUOUS_DISCOUNTS = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
+_CONTINUOUS_DISCOUNTS = (0.9, 0.95, 0.99, 0.993, 0.996, 0.999)
 """Paper Table 4, continuous actions."""
 _WIDE_DISCOUNTS = (0.1, 0.3, 0.5)
 """Short horizons that the "wide" set adds (paper Figure 18)."""
@@ -84,7 +84,7 @@ class AgentSettings:
     def resolve_discounts(self, action_kind: str, horizon: int | None = None) -> tuple[float, ...]:
         """The discounts of a run, ascending, with the acting discount among them."""
         acting = self.resolve_acting(horizon)
-        auto = DISCRETE_DISCOUNTS if action_kind == "discrete" else CONTINUOUS_DISCOUNTS
+        auto = DISCRETE_DISCOUNTS if action_kind == "discrete" else _CONTINUOUS_DISCOUNTS
         if isinstance(self.discounts, tuple):
             chosen = self.discounts
         else:

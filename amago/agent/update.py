@@ -17,7 +17,7 @@ from amago.nets.place import Add, Place, placed
 from amago.nets.precision import allow_bfloat16
 from amago.types import Batch
 
-MAX_SKIPPED = 20
+_MAX_SKIPPED = 20
 
 
 class Learner:
@@ -44,7 +44,7 @@ class Learner:
             betas=(0.9, optim.beta2),
             fused=self._fused,
         )
-        self.bfloat16 = mixed_precision(agent)
+        self.bfloat16 = _mixed_precision(agent)
         """The kind of device on which networks multiply in bfloat16, if any."""
         self.add: Add | None = None
         """Sums a tensor over all ranks, where there are several; see amago.scale.learn."""
@@ -79,7 +79,7 @@ class Learner:
             return self._skip(metrics)
         self.updates += 1
         self.skipped_in_a_row = 0
-        rate = learning_rate(self.optim, self.updates, self.planned_updates)
+        rate = _learning_rate(self.optim, self.updates, self.planned_updates)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
@@ -152,22 +152,22 @@ class Learner:
         self.updates += 1
         self.skipped += 1
         self.skipped_in_a_row += 1
-        if self.skipped_in_a_row >= MAX_SKIPPED:
+        if self.skipped_in_a_row >= _MAX_SKIPPED:
             raise RuntimeError(
-                f"{MAX_SKIPPED} updates in a row had a non-finite batch, loss or gradient; "
+                f"{_MAX_SKIPPED} updates in a row had a non-finite batch, loss or gradient; "
                 "look for NaN or huge values in observations and rewards, or lower "
                 "--optim.learning-rate"
             )
         return {name: value for name, value in metrics.items() if torch.isfinite(value)}
 
 
-def mixed_precision(agent: Agent) -> str | None:
+def _mixed_precision(agent: Agent) -> str | None:
     """--run.bf16 holds on GPUs alone."""
     device = agent.discounts.device.type
     return device if agent.config.run.bf16 and device == "cuda" else None
 
 
-def learning_rate(optim: OptimSettings, update: int, planned_updates: int | None) -> float:
+def _learning_rate(optim: OptimSettings, update: int, planned_updates: int | None) -> float:
     """Linear warm-up, times a linear decay over the planned updates."""
     share = min(1.0, update / max(1, optim.warmup_updates))
     if planned_updates:

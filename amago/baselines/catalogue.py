@@ -14,7 +14,7 @@ _ALL_EPOCHS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Baseline:
+class _Baseline:
     """A method of its own."""
 
     summary: str
@@ -29,12 +29,12 @@ class Baseline:
 
 
 METHODS = {
-    "recurrent-ppo": Baseline(
+    "recurrent-ppo": _Baseline(
         "PPO with an LSTM from sb3-contrib, over amago's encoder (needs amago[baselines])",
         section="ppo",
         keeps_weights=False,
     ),
-    "algorithm-distillation": Baseline(
+    "algorithm-distillation": _Baseline(
         "imitates learning histories of memory-free agents in 8×8 Dark Key-To-Door",
         section="histories",
         keeps_weights=True,
@@ -57,11 +57,11 @@ METHODS = {
         env_id="amago/DarkKeyToDoor-v0",
     ),
 }
-AS_ABLATIONS = ("gcsl", "separate-memory", "target-memory", "gru", "no-memory")
+_AS_ABLATIONS = ("gcsl", "separate-memory", "target-memory", "gru", "no-memory")
 """Methods that differ from amago's own by settings alone."""
 
 
-def find_method(name: str) -> Baseline:
+def find_method(name: str) -> _Baseline:
     """A method by its name."""
     if name not in METHODS:
         hint = did_you_mean(name, METHODS)
@@ -82,6 +82,6 @@ def listing() -> list[tuple[str, str, str]]:
     rows = [(name, own.summary, f"amago baseline {name} PRESET") for name, own in METHODS.items()]
     rows += [
         (name, ABLATIONS[name].summary, f"amago train PRESET --ablate {name}")
-        for name in AS_ABLATIONS
+        for name in _AS_ABLATIONS
     ]
     return rows

@@ -43,7 +43,7 @@ def prepare(
     run = create(folder, config, seed, preset=preset, overwrite=overwrite, baseline=baseline)
     try:
         start = time.perf_counter()
-        held_out = worlds_of(run.config.env, test_seeds(run.config, seed))
+        held_out = worlds_of(run.config.env, _test_seeds(run.config, seed))
         histories = make_histories(run.config.env, settings, derive(seed, "histories"), held_out)
         run.store.append_protected(histories)
         run.env_steps = sum(history.num_steps for history in histories)
@@ -60,7 +60,7 @@ def prepare(
     }
 
 
-def test_seeds(config: Config, seed: int) -> Array:
+def _test_seeds(config: Config, seed: int) -> Array:
     """The world seeds of the final test."""
     settings = final_test_settings(config, seed)
     lanes = min(settings.num_lanes, settings.episodes)

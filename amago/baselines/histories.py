@@ -18,7 +18,7 @@ from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
 from amago.types import BARE_KEY, Array, Timestep, Trajectory
 
-World = tuple[int, ...]
+_World = tuple[int, ...]
 """Cells of key and door."""
 _MOST_DRAWN = 100
 """Worlds drawn per history before held-out ones are declared to be all there are."""
@@ -34,7 +34,7 @@ class _Tables:
     action: Array  # [N]
 
 
-class TabularLearners:
+class _TabularLearners:
     """Q(λ) in every lane, which acts as it learns; implements amago.types.Policy.
 
     An agent sees its cell and whether it has the key, and remembers nothing of the trial: what it
@@ -91,14 +91,14 @@ class TabularLearners:
 
 
 def make_histories(
-    env: EnvSettings, settings: HistorySettings, seed: int, held_out: Set[World] = frozenset()
+    env: EnvSettings, settings: HistorySettings, seed: int, held_out: Set[_World] = frozenset()
 ) -> list[Trajectory]:
     """One history per agent, each as long as a rollout, in worlds that are not held out."""
     task = source_task(env)
     seeds = _seeds(task, settings.count, seed, held_out)
     lanes = _Seeded(task, seeds)
     recorder = Recorder(lanes.spec, lanes.tasks)
-    learners = TabularLearners(task, settings, seed)
+    learners = _TabularLearners(task, settings, seed)
     finished: list[Trajectory] = []
     with contextlib.closing(lanes):
         for step in drive(lanes, learners):
@@ -108,7 +108,7 @@ def make_histories(
     raise AssertionError("a driver never ends by itself")
 
 
-def worlds_of(env: EnvSettings, world_seeds: Array) -> set[World]:
+def worlds_of(env: EnvSettings, world_seeds: Array) -> set[_World]:
     """The worlds of some seeds."""
     return _worlds(source_task(env), world_seeds)
 
@@ -126,11 +126,11 @@ class _Seeded(NativeVector):
         return self._seeds[lanes]
 
 
-def _worlds(task: DarkKeyToDoor, world_seeds: Array) -> set[World]:
+def _worlds(task: DarkKeyToDoor, world_seeds: Array) -> set[_World]:
     return {tuple(world[1:].ravel().tolist()) for world in task.worlds(world_seeds)}
 
 
-def _seeds(task: DarkKeyToDoor, count: int, seed: int, held_out: Set[World]) -> Array:
+def _seeds(task: DarkKeyToDoor, count: int, seed: int, held_out: Set[_World]) -> Array:
     found: list[int] = []
     for number in range(_MOST_DRAWN * count):
         drawn = world_seed(seed, number, 0)

@@ -26,7 +26,7 @@ class Sb3Lanes(VecEnv):
         self._tracker = RolloutTracker(lanes)
         self._action = np.zeros(0)
         space = spaces.Box(-np.inf, np.inf, (rows.width,), np.float32)
-        super().__init__(lanes.num_lanes, space, action_space(lanes.spec.action))
+        super().__init__(lanes.num_lanes, space, _action_space(lanes.spec.action))
 
     def reset(self) -> Array:
         self._tracker = RolloutTracker(self.lanes)
@@ -79,7 +79,7 @@ class Sb3Lanes(VecEnv):
         return [False] * self.num_envs
 
 
-def action_space(action: ActionSpec) -> spaces.Space[Any]:
+def _action_space(action: ActionSpec) -> spaces.Space[Any]:
     """Agent actions as a space; environments of other bounds and offsets are mapped by envs."""
     if action.kind == "discrete":
         return spaces.Discrete(action.size)

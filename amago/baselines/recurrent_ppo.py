@@ -53,7 +53,7 @@ _NEVER = 10**9
 
 
 @dataclass
-class PpoRun:
+class _PpoRun:
     """One run of the baseline: its parts and counters."""
 
     folder: Path
@@ -128,7 +128,7 @@ def train(
 @contextlib.contextmanager
 def _opened(
     folder: Path, config: Config, seed: int, settings: PpoSettings, preset: str, overwrite: bool
-) -> Iterator[PpoRun]:
+) -> Iterator[_PpoRun]:
     """A new run with its folder; what fails before training leaves nothing behind."""
     with contextlib.ExitStack() as held:
         with contextlib.ExitStack() as opened:
@@ -145,7 +145,7 @@ def _opened(
         held.callback(lock.release)
         for part in (eval_env, env, logger):
             held.callback(part.close)
-        yield PpoRun(folder, config, settings, seed, lanes, eval_env, model, logger, model.n_steps)
+        yield _PpoRun(folder, config, settings, seed, lanes, eval_env, model, logger, model.n_steps)
 
 
 def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) -> RecurrentPPO:
@@ -174,7 +174,7 @@ def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) ->
     )
 
 
-def _epoch(run: PpoRun, view: View, stop_when: StopWhen | None) -> bool:
+def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     """Collect, learn, evaluate and log, as in amago's own loop; whether this was the last."""
     clock, epoch = Clock(), run.epoch + 1
     view.phase("collecting")
@@ -211,20 +211,20 @@ def _epoch(run: PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     return last or (stop_when is not None and bool(stop_when(told)))
 
 
-def _update_statistics(run: PpoRun) -> None:
+def _update_statistics(run: _PpoRun) -> None:
     """After learning: rows are collected and learned from with the same statistics."""
     features: Any = run.model.policy.features_extractor
     rows = torch.from_numpy(run.model.rollout_buffer.observations).to(run.model.device)
     features.update_statistics(rows.reshape(-1, rows.shape[-1]))
 
 
-def _losses(run: PpoRun) -> dict[str, float]:
+def _losses(run: _PpoRun) -> dict[str, float]:
     known = run.model.logger.name_to_value
     found = {ours: float(known[theirs]) for theirs, ours in _LOGGED.items()}
     return {**found, "policy/entropy": -float(known["train/entropy_loss"])}
 
 
-def _evaluate(run: PpoRun) -> dict[str, Any]:
+def _evaluate(run: _PpoRun) -> dict[str, Any]:
     settings = evaluation_settings(run.config, run.seed, run.epoch)
     curriculum = run.lanes.lanes.curriculum
     metrics = flatten(

@@ -7,7 +7,7 @@ import sys
 
 from amago.bench import learner, replay
 
-TASKS = {"update": learner.update_in_child, "read": replay.read_in_child}
+_TASKS = {"update": learner.update_in_child, "read": replay.read_in_child}
 
 if __name__ == "__main__":
-    print(json.dumps(TASKS[sys.argv[1]](json.load(sys.stdin))))
+    print(json.dumps(_TASKS[sys.argv[1]](json.load(sys.stdin))))

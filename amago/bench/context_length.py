@@ -26,32 +26,32 @@ from amago.bench.timing import Effort, interleave
 from amago.config import override
 from amago.training.process import prepare_process
 
-LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
-ARRANGEMENTS: dict[str, dict[str, str]] = {
+_LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+_ARRANGEMENTS: dict[str, dict[str, str]] = {
     "Transformer, shared": {},
     "GRU, shared": {"memory": "gru"},
     "Transformers, separate": {"agent.sequence_models": "separate"},
 }
-FILE = "rates.csv"
-CPU = "2 CPU cores"
+_FILE = "rates.csv"
+_CPU = "2 CPU cores"
 _COLUMNS = ("device", "arrangement", "context", "batch", "updates_per_second", "disturbed")
 _SIZE = Size(128, 2, (128, 128, 128), 1, 1)
 _TOKENS = 4096
 """Transitions per batch."""
 
-Row = dict[str, float | int | str]
+_Row = dict[str, float | int | str]
 
 
-def measure(lengths: Sequence[int], tokens: int, effort: Effort) -> list[Row]:
+def measure(lengths: Sequence[int], tokens: int, effort: Effort) -> list[_Row]:
     """Updates per second of every arrangement at every length."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else CPU
-    rows: list[Row] = []
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _CPU
+    rows: list[_Row] = []
     for length in lengths:
         size = replace(_SIZE, context_length=length, batch_size=max(1, tokens // length))
         batch = make_batch(size).to(device)
         learners = {}
-        for arrangement, settings in ARRANGEMENTS.items():
+        for arrangement, settings in _ARRANGEMENTS.items():
             torch.manual_seed(0)
             config = override(config_of(size), settings)
             agent = Agent(spec_of(size), config).to(device)
@@ -64,11 +64,11 @@ def measure(lengths: Sequence[int], tokens: int, effort: Effort) -> list[Row]:
     return rows
 
 
-def write_rates(folder: Path, rows: Sequence[Row]) -> None:
+def _write_rates(folder: Path, rows: Sequence[_Row]) -> None:
     """Add rows to rates.csv, in place of those of the same device."""
-    path = folder / FILE
+    path = folder / _FILE
     measured = {row["device"] for row in rows}
-    others = [row for row in read_rates(folder) if row["device"] not in measured]
+    others = [row for row in _read_rates(folder) if row["device"] not in measured]
     folder.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
@@ -76,9 +76,9 @@ def write_rates(folder: Path, rows: Sequence[Row]) -> None:
         writer.writerows([*others, *rows])
 
 
-def read_rates(folder: Path) -> list[dict[str, str]]:
+def _read_rates(folder: Path) -> list[dict[str, str]]:
     """The rows of rates.csv; none if there is no file."""
-    path = folder / FILE
+    path = folder / _FILE
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -87,8 +87,8 @@ def read_rates(folder: Path) -> list[dict[str, str]]:
 
 def main(folder: str) -> None:
     prepare_process(0)
-    rows = measure(LENGTHS, _TOKENS, Effort(rounds=3, max_rounds=5))
-    write_rates(Path(folder), rows)
+    rows = measure(_LENGTHS, _TOKENS, Effort(rounds=3, max_rounds=5))
+    _write_rates(Path(folder), rows)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from amago.types import EnvSpec
 
 
 @dataclass(frozen=True)
-class Flops:
+class _Flops:
     """Of one update, by part."""
 
     encoder: float
@@ -49,7 +49,7 @@ class Flops:
         return float(sum(astuple(self)))
 
 
-def update_flops(spec: EnvSpec, config: Config, rows: Sequence[int]) -> Flops:
+def update_flops(spec: EnvSpec, config: Config, rows: Sequence[int]) -> _Flops:
     """The count for a batch of windows with this many valid rows each."""
     if config.memory != "transformer":
         raise ValueError(
@@ -67,7 +67,7 @@ def update_flops(spec: EnvSpec, config: Config, rows: Sequence[int]) -> Flops:
     pairs = sum(n * (n + 1) // 2 for n in rows)
     actor = _products(_actor_sizes(spec, config))
     critics, targets = _critics(spec, config)
-    return Flops(
+    return _Flops(
         encoder=2.0 * num_rows * (3 * _products(encoder) - encoder[0] * encoder[1]),
         memory=2.0 * num_rows * 3 * memory,
         attention=2.0 * pairs * 3 * (2 * width) * transformer.num_layers,

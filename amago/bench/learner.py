@@ -28,7 +28,7 @@ _GB = 1e9
 
 
 @dataclass(frozen=True)
-class UpdateCase:
+class _UpdateCase:
     """One row of the table of targets."""
 
     setting: str
@@ -48,14 +48,14 @@ LONG = Size(256, 3, (128, 128, 64), 24, 500)
 MEDIUM = Size(128, 2, (128, 128, 64), 24, 128)
 
 CASES = (
-    UpdateCase("d=128, 2 layers, 24x128", MEDIUM, per_second=9.0),
-    UpdateCase("POPGym size: d=256, 3 layers, 24x100", POPGYM, utilisation=0.65),
-    UpdateCase("d=256, 3 layers, 24x500", LONG, utilisation=0.6, peak_gb=2.0),
-    UpdateCase("d=256, 3 layers, 24 of 1..500", LONG, faster_than_padded=1.7),
+    _UpdateCase("d=128, 2 layers, 24x128", MEDIUM, per_second=9.0),
+    _UpdateCase("POPGym size: d=256, 3 layers, 24x100", POPGYM, utilisation=0.65),
+    _UpdateCase("d=256, 3 layers, 24x500", LONG, utilisation=0.6, peak_gb=2.0),
+    _UpdateCase("d=256, 3 layers, 24 of 1..500", LONG, faster_than_padded=1.7),
 )
 
 
-def run(bench: Bench, cases: Sequence[UpdateCase] = CASES) -> Iterator[Result]:
+def run(bench: Bench, cases: Sequence[_UpdateCase] = CASES) -> Iterator[Result]:
     yield _machine_limit(bench)
     for case in cases:
         bench.say(f"learner: {case.setting}")
@@ -71,7 +71,7 @@ def _machine_limit(bench: Bench) -> Result:
     return Result("learner", "this machine's matrix products", unit="GFLOP/s", **shown)
 
 
-def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
+def _speed(case: _UpdateCase, bench: Bench) -> list[Result]:
     size = case.size
     lengths = None if case.faster_than_padded is None else uniform_lengths(size)
     batch = make_batch(size, lengths).to(bench.device)
@@ -106,7 +106,7 @@ def _speed(case: UpdateCase, bench: Bench) -> list[Result]:
     return results
 
 
-def _target(case: UpdateCase, yardstick: str) -> Target | None:
+def _target(case: _UpdateCase, yardstick: str) -> Target | None:
     if yardstick == "matmul" and case.utilisation is not None:
         return Target("ratio", "≥", case.utilisation)
     if yardstick == "matmul" and case.per_second is not None:
@@ -123,7 +123,7 @@ def utilisation(size: Size, rows: Sequence[int], update: Timing, product: Timing
     return needed / update.seconds / limit
 
 
-def _peak(case: UpdateCase, bench: Bench) -> Result:
+def _peak(case: _UpdateCase, bench: Bench) -> Result:
     bench.say(f"learner: memory of {case.setting}")
     assert case.peak_gb is not None
     effort = Effort(rounds=1, max_rounds=1, block_seconds=0.0)

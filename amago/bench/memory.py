@@ -18,11 +18,11 @@ from amago.bench.synthetic import OBS_SIZE, Size, config_of, spec_of
 from amago.bench.timing import Effort, Timing, interleave
 from amago.types import Timestep
 
-ONCE = Effort(rounds=1, max_rounds=1, block_seconds=0.0, warm_up=False)
+_ONCE = Effort(rounds=1, max_rounds=1, block_seconds=0.0, warm_up=False)
 
 
 @dataclass(frozen=True)
-class LongCase:
+class _LongCase:
     """One window of very many transitions."""
 
     length: int
@@ -32,10 +32,10 @@ class LongCase:
     """Takes minutes: one update is measured, and none in a quick run."""
 
 
-LONG = (LongCase(10_000, 2.5, 2.0), LongCase(100_000, None, 12.0, slow=True))
+_LONG = (_LongCase(10_000, 2.5, 2.0), _LongCase(100_000, None, 12.0, slow=True))
 _SIZE = Size(128, 2, (128, 128, 128), 1, 10_000)
-ACTING = (1_000, 10_000)
-MOST_COSTLY = 3.0
+_ACTING = (1_000, 10_000)
+_MOST_COSTLY = 3.0
 """A step at the longer context may cost this many times one at the shorter."""
 _STILL_THE_SAME = 1.1
 """Up to this ratio, two costs count as equal."""
@@ -43,8 +43,8 @@ _STILL_THE_SAME = 1.1
 
 def run(
     bench: Bench,
-    long: Sequence[LongCase] = LONG,
-    acting: tuple[int, int] = ACTING,
+    long: Sequence[_LongCase] = _LONG,
+    acting: tuple[int, int] = _ACTING,
     size: Size = _SIZE,
 ) -> Iterator[Result]:
     for case in long:
@@ -55,10 +55,10 @@ def run(
     yield from _acting(bench, acting, size)
 
 
-def _learning(case: LongCase, bench: Bench, size: Size) -> list[Result]:
+def _learning(case: _LongCase, bench: Bench, size: Size) -> list[Result]:
     setting = f"learning, d={size.model_dim}, {size.num_layers} layers, 1x{case.length:,}"
     bench.say(f"memory: {setting}")
-    effort = ONCE if case.slow else bench.effort
+    effort = _ONCE if case.slow else bench.effort
     answer = in_child("update", update_payload(size, bench.threads, effort, 1.5 * case.most_gb))
     peak = peak_result("memory", setting, answer, case.most_gb)
     target = None if case.most_seconds is None else Target("value", "≤", case.most_seconds)
@@ -100,7 +100,7 @@ def _acting(bench: Bench, contexts: tuple[int, int], size: Size) -> list[Result]
         )  # fmt: skip
 
     return [
-        result("long", f"context {long:,}, sliding", f"context {short:,}", MOST_COSTLY),
+        result("long", f"context {long:,}, sliding", f"context {short:,}", _MOST_COSTLY),
         result("slid", f"context {short:,}, slid 10 times", "slid once", _STILL_THE_SAME),
     ]
 

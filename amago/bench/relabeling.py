@@ -29,7 +29,7 @@ from amago.types import VectorEnv
 
 _DOMAINS = ("package-delivery", "maze-runner")
 _NUM_ROLLOUTS = 480
-KINDS = {
+_KINDS = {
     "without relabeling": RelabelSettings(relabel="none"),
     "relabeling, goals alike": RelabelSettings(importance_sampling=False),
     "relabeling, rare goals first": RelabelSettings(),
@@ -41,10 +41,10 @@ def run(
 ) -> Iterator[Result]:
     """Every preset as it is trained; the rollouts are those of random play."""
     for name in domains:
-        yield from domain(name, preset(name), bench, num_rollouts)
+        yield from _domain(name, preset(name), bench, num_rollouts)
 
 
-def domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[Result]:
+def _domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[Result]:
     bench.say(f"replay: relabeling {name}")
     env = make_vector(config.env, seed=0, num_lanes=config.env.num_lanes)
     with (
@@ -58,7 +58,7 @@ def domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[R
             kind: Sampler(
                 store, config.replay.batch_size, context, 0, StoreRelabeler(store, settings)
             )
-            for kind, settings in KINDS.items()
+            for kind, settings in _KINDS.items()
         }
         learner = Learner(Agent(env.spec, config), config.agent, config.optim)
         batch = samplers["relabeling, rare goals first"].batch(0)
@@ -75,7 +75,7 @@ def domain(name: str, config: Config, bench: Bench, num_rollouts: int) -> list[R
             ratio=timings[kind].seconds / learning.seconds,
             **rate(config.replay.batch_size, timings[kind], learning),
         )
-        for kind in KINDS
+        for kind in _KINDS
     ]  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.training.process import memory_of_process
 
-NUM_TRAJECTORIES, NUM_STEPS = 20_000, 500
-MOST_OF_LEARNING = 0.05
+_NUM_TRAJECTORIES, _NUM_STEPS = 20_000, 500
+_MOST_OF_LEARNING = 0.05
 _MOST_OF_STORE = 0.1
 """Memory that grows by more than this share of the store's bytes grows with the store."""
 _MB = 1e6
@@ -29,21 +29,21 @@ _MB = 1e6
 
 def run(
     bench: Bench,
-    num_trajectories: int = NUM_TRAJECTORIES,
-    num_steps: int = NUM_STEPS,
+    num_trajectories: int = _NUM_TRAJECTORIES,
+    num_steps: int = _NUM_STEPS,
     sizes: Sequence[Size] = (LONG, MEDIUM),
 ) -> Iterator[Result]:
     about = f"{num_trajectories:,} trajectories of {num_steps} steps"
     bench.say(f"replay: writing {about}")
     with tempfile.TemporaryDirectory(prefix="amago-bench-") as folder:
         path = Path(folder) / "replay"
-        with fill(path, num_trajectories, num_steps) as store:
+        with _fill(path, num_trajectories, num_steps) as store:
             yield from (_sampling(store, size, about, bench) for size in sizes)
         bench.say(f"replay: reading all of {about}")
         yield from _growth(path, about)
 
 
-def fill(path: Path, num_trajectories: int, num_steps: int) -> TrajectoryStore:
+def _fill(path: Path, num_trajectories: int, num_steps: int) -> TrajectoryStore:
     """A store of noise, as collecting would have left it."""
     spec, rng = spec_of(LONG), np.random.default_rng(0)
     store = TrajectoryStore(path, spec, num_trajectories)
@@ -69,7 +69,7 @@ def _sampling(store: TrajectoryStore, size: Size, about: str, bench: Bench) -> R
     sampling, learning = timings["sampler"], timings["learner"]
     return Result(
         "replay", f"{about}, batches of {window}", unit="ms/batch", yardstick="learner",
-        ratio=sampling.seconds / learning.seconds, target=Target("ratio", "≤", MOST_OF_LEARNING),
+        ratio=sampling.seconds / learning.seconds, target=Target("ratio", "≤", _MOST_OF_LEARNING),
         **duration(sampling, learning, scale=1000.0),
     )  # fmt: skip
 
@@ -91,7 +91,7 @@ def _growth(path: Path, about: str) -> list[Result]:
 def read_in_child(payload: dict[str, Any]) -> dict[str, Any]:
     """How resident memory grows from the first batch to the last trajectory of a store."""
     reader = TrajectoryStore.open_readonly(payload["path"])
-    Sampler(reader, 24, NUM_STEPS, seed=0).batch(0)
+    Sampler(reader, 24, _NUM_STEPS, seed=0).batch(0)
     before = memory_of_process()
     for trajectory_id in reader.ids.tolist():
         reader.read(trajectory_id)

@@ -32,7 +32,7 @@ _LANES = (24, 64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
-class Acting:
+class _Acting:
     """An agent that acts in T-Maze; the context covers the rollout."""
 
     model_dim: int
@@ -43,11 +43,11 @@ class Acting:
     num_layers: int = 2
 
 
-WIDE = Acting(128, 8, (128, 128, 128), (256, 256))
-NARROW = Acting(64, 4, (64, 64), (128, 128))
+WIDE = _Acting(128, 8, (128, 128, 128), (256, 256))
+NARROW = _Acting(64, 4, (64, 64), (128, 128))
 
 
-def config_of(acting: Acting) -> Config:
+def config_of(acting: _Acting) -> Config:
     return override(
         preset("t-maze"),
         {
@@ -65,8 +65,8 @@ def config_of(acting: Acting) -> Config:
 
 def run(
     bench: Bench,
-    wide: Acting = WIDE,
-    narrow: Acting = NARROW,
+    wide: _Acting = WIDE,
+    narrow: _Acting = NARROW,
     lanes: Sequence[int] = _LANES,
     many: int = 512,
 ) -> Iterator[Result]:
@@ -81,7 +81,7 @@ def run(
 
 
 def _beside_yardsticks(
-    acting: Acting, lanes: int, least: float, bench: Bench, opened: contextlib.ExitStack,
+    acting: _Acting, lanes: int, least: float, bench: Bench, opened: contextlib.ExitStack,
     plain: bool,
 ) -> list[Result]:  # fmt: skip
     """Against the same collection without any network, and against the obvious implementation."""
@@ -109,7 +109,7 @@ def _beside_yardsticks(
 
 
 def _best(
-    acting: Acting, lanes: Sequence[int], least: float, bench: Bench, opened: contextlib.ExitStack
+    acting: _Acting, lanes: Sequence[int], least: float, bench: Bench, opened: contextlib.ExitStack
 ) -> Result:
     config = config_of(acting)
     loops = {str(count): Loop(config, count, agent_policy(config), opened) for count in lanes}
@@ -125,7 +125,7 @@ def _best(
     )  # fmt: skip
 
 
-def _describe(acting: Acting) -> str:
+def _describe(acting: _Acting) -> str:
     return f"T-Maze {acting.corridor}, d={acting.model_dim}, {acting.num_layers} layers"
 
 

@@ -36,36 +36,36 @@ from amago.scale.collect_weights import load, take
 from amago.scale.collector import Blueprint, Share
 from amago.types import ActionSpec, EnvSpec, ObsSpec
 
-SLEEP_SECONDS = 0.05
-COLLECTORS = (1, 2, 4, 8, 16)
-LANES = 4
+_SLEEP_SECONDS = 0.05
+_COLLECTORS = (1, 2, 4, 8, 16)
+_LANES = 4
 """Lanes of each collector, which are stepped one after the other."""
-STEPS = 10
-LINEAR = 0.9
+_STEPS = 10
+_LINEAR = 0.9
 SIZES = ("tiny", "small", "medium", "paper")
-OBSERVATIONS = (8, 1000)
+_OBSERVATIONS = (8, 1000)
 """Numbers per observation, of those that are stored."""
 _PRESET = "dark-key-to-door"
 _MB = 1e6
 
 
-def run(bench: Bench, collectors: Sequence[int] = COLLECTORS) -> list[Result]:
+def run(bench: Bench, collectors: Sequence[int] = _COLLECTORS) -> list[Result]:
     results = _broadcast(bench)
     calling = 0.0
     if importlib.util.find_spec("ray") is not None:
-        of_ray, calling = scale_ray.run(bench, _records(_spec(8), LANES))
+        of_ray, calling = scale_ray.run(bench, _records(_spec(8), _LANES))
         results += of_ray
     collecting = _collecting(bench, collectors[:2] if bench.quick else collectors)
     assert collecting[0].value is not None
-    acting = acting_seconds(collecting[0].value, LANES, SLEEP_SECONDS)
-    for num_obs in OBSERVATIONS:
+    acting = acting_seconds(collecting[0].value, _LANES, _SLEEP_SECONDS)
+    for num_obs in _OBSERVATIONS:
         stored, storing = _ingest(bench, num_obs)
-        costs = Costs(LANES, acting, storing, calling)
+        costs = Costs(_LANES, acting, storing, calling)
         results += stored + forecasts(costs, f"observations of {num_obs:,} numbers")
     return results + collecting
 
 
-class SleepingEnv(gym.Env[Any, Any]):
+class _SleepingEnv(gym.Env[Any, Any]):
     """An environment whose step takes a fixed time and no processor."""
 
     observation_space = gym.spaces.Box(0.0, 1.0, (8,))
@@ -75,7 +75,7 @@ class SleepingEnv(gym.Env[Any, Any]):
         return np.zeros(8, np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        time.sleep(SLEEP_SECONDS)
+        time.sleep(_SLEEP_SECONDS)
         return np.zeros(8, np.float32), 0.0, False, False, {}
 
 
@@ -88,7 +88,7 @@ def _collecting(bench: Bench, collectors: Sequence[int]) -> list[Result]:
     results: list[Result] = []
     with _fleet(most) as (dispatch, agent):
         dispatch.publish(take(agent, 0))
-        places = share_out(most, most * LANES)
+        places = share_out(most, most * _LANES)
         _play(dispatch, places, 0)  # makes the environments
         one = 0.0
         for count in collectors:
@@ -100,14 +100,14 @@ def _collecting(bench: Bench, collectors: Sequence[int]) -> list[Result]:
             results.append(
                 Result(
                     "scale",
-                    f"{count} collectors, {LANES} lanes each, 50 ms a step",
+                    f"{count} collectors, {_LANES} lanes each, 50 ms a step",
                     value,
                     "env steps/s",
                     "linear",
                     linear,
                     spread=float(np.ptp(rates)),
                     disturbed=disturbed,
-                    target=Target("ratio", "≥", LINEAR),
+                    target=Target("ratio", "≥", _LINEAR),
                 )
             )
     return results
@@ -127,15 +127,15 @@ def _play(dispatch: Dispatch, places: Sequence[range], epoch: int) -> float:
 
 @contextlib.contextmanager
 def _fleet(count: int) -> Iterator[tuple[Dispatch, Agent]]:
-    config = override(preset(_PRESET), {"env.num_lanes": count * LANES, "env.kwargs": {}})
+    config = override(preset(_PRESET), {"env.num_lanes": count * _LANES, "env.kwargs": {}})
     config = override(config, {"env.num_workers": 0, "replay.context_length": 100})
-    blueprint = Blueprint(config, 0, STEPS, 1, Parts(), SleepingEnv)
+    blueprint = Blueprint(config, 0, _STEPS, 1, Parts(), _SleepingEnv)
     fleet = ProcessFleet(blueprint)
     try:
         dispatch = Dispatch(fleet, count, timeout=600.0)
         while dispatch.num_collectors < count:
             dispatch.step(0.2)
-        lanes = LanesElsewhere(config.env, seed=0, num_lanes=1, make_env=SleepingEnv)
+        lanes = LanesElsewhere(config.env, seed=0, num_lanes=1, make_env=_SleepingEnv)
         yield dispatch, Agent(lanes.spec, config)
     finally:
         fleet.close()
@@ -173,10 +173,10 @@ def _take(agent: Agent, message: bytes) -> None:
 def _ingest(bench: Bench, num_obs: int) -> tuple[list[Result], float]:
     """What the ingest thread takes in: shares of rollouts that collectors have made into records.
     Also the seconds that it needs for one."""
-    about = f"storing shares of {LANES} rollouts of {ROLLOUT_STEPS} steps of {num_obs:,} numbers"
+    about = f"storing shares of {_LANES} rollouts of {ROLLOUT_STEPS} steps of {num_obs:,} numbers"
     bench.say(f"scale: {about}")
     spec = _spec(num_obs)
-    records = _records(spec, LANES)
+    records = _records(spec, _LANES)
     timing = _storing(records, spec, bench)
     megabytes = sum(len(record.data) for record in records) / _MB
     return [

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from amago.bench.results import Result
 
 ROLLOUT_STEPS = 100
-STEP_SECONDS = (0.05, 0.001)
-COLLECTORS = (10, 100, 1000)
+_STEP_SECONDS = (0.05, 0.001)
+_COLLECTORS = (10, 100, 1000)
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def acting_seconds(steps_per_second: float, lanes: int, step_seconds: float) -> 
 def forecasts(costs: Costs, about: str) -> list[Result]:
     """Throughput of many collectors, and how many are too many."""
     found = []
-    for seconds in STEP_SECONDS:
+    for seconds in _STEP_SECONDS:
         env = f"{1000 * seconds:g} ms a step, {about}"
-        found += [_forecast(costs, number, seconds, env) for number in COLLECTORS]
+        found += [_forecast(costs, number, seconds, env) for number in _COLLECTORS]
         most = costs.most_collectors(seconds)
         found.append(
             Result("scale", f"computed: one ingest thread serves, {env}", most, "collectors")

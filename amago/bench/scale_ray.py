@@ -20,7 +20,7 @@ _CALLS = 20
 _MEGABYTES = (1, 10, 100)
 
 
-class Plays:
+class _Plays:
     """A collector that always brings in the same share."""
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -36,7 +36,7 @@ def run(bench: Bench, records: Sequence[Record]) -> tuple[list[Result], float]:
     with contextlib.closing(Cluster("local", 1)) as cluster:
         ray = cluster.ray
         results = [_object_store(ray, megabytes, bench) for megabytes in _MEGABYTES]
-        actor = ray.remote(num_cpus=1)(Plays).remote(list(records))
+        actor = ray.remote(num_cpus=1)(_Plays).remote(list(records))
         weights = ray.put(np.zeros(1_000_000, np.uint8))
         ray.get(actor.collect.remote(weights))
         timing = interleave({"call": partial(_call, ray, actor, weights)}, bench.effort)["call"]

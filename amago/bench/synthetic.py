@@ -15,7 +15,7 @@ from amago.config import Config, override
 from amago.replay.collate import collate
 from amago.types import ActionSpec, Batch, EnvSpec, ObsSpec, Trajectory
 
-OBS_SIZE, NUM_ACTIONS = 8, 4  # of the order of POPGym's
+OBS_SIZE, _NUM_ACTIONS = 8, 4  # of the order of POPGym's
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def spec_of(size: Size) -> EnvSpec:
     return EnvSpec(
         "synthetic",
         {"observation": ObsSpec((OBS_SIZE,), "float32")},
-        ActionSpec("discrete", NUM_ACTIONS),
+        ActionSpec("discrete", _NUM_ACTIONS),
         size.context_length if size.horizon else None,
     )
 

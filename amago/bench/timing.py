@@ -3,7 +3,7 @@
 Contenders take turns in blocks of calls, so that a slow minute of the machine hits them all.
 During each block the CPU time that others took is measured: what the whole system was busy (and
 what the hypervisor stole), minus what this process and its children used. Blocks above
-`MOST_DISTURBED` are dropped and played again, up to `max_rounds`.
+`_MOST_DISTURBED` are dropped and played again, up to `max_rounds`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_DISTURBED = 0.1
+_MOST_DISTURBED = 0.1
 """CPU seconds that others may take per second of a block. The kernel counts in hundredths of a
 second, so a block of .3 s on an idle machine can seem disturbed by a few of them."""
 
@@ -48,7 +48,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Reading:
+class _Reading:
     """Clocks that never go back, in seconds."""
 
     wall: float
@@ -59,7 +59,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Block:
+class _Block:
     seconds: float
     """Wall time per call."""
     disturbance: float
@@ -82,23 +82,23 @@ class Timing:
     """Too few blocks were quiet: these are the least disturbed ones, and not to be trusted."""
 
 
-_Clocks = Callable[[], Reading]
+_Clocks = Callable[[], _Reading]
 
 
-def read_clocks() -> Reading:
+def _read_clocks() -> _Reading:
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     own = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    return Reading(time.perf_counter(), own, _busy_seconds(own))
+    return _Reading(time.perf_counter(), own, _busy_seconds(own))
 
 
 def _busy_seconds(own: float) -> float:
     """Where the system does not tell (no Linux), nobody else is taken to be busy."""
     if not _STAT.exists():
         return own
-    return parse_busy(_STAT.read_text().partition("\n")[0])
+    return _parse_busy(_STAT.read_text().partition("\n")[0])
 
 
-def parse_busy(line: str) -> float:
+def _parse_busy(line: str) -> float:
     """Busy seconds of all cores from the first line of /proc/stat, stolen time included."""
     ticks = [int(column) for column in line.split()[1:]]
     counted = sum(ticks[:_GUEST]) - ticks[_IDLE] - ticks[_IOWAIT]
@@ -106,7 +106,7 @@ def parse_busy(line: str) -> float:
 
 
 def interleave(
-    contenders: Mapping[str, Callable[[], Any]], effort: Effort, clocks: _Clocks = read_clocks
+    contenders: Mapping[str, Callable[[], Any]], effort: Effort, clocks: _Clocks = _read_clocks
 ) -> dict[str, Timing]:
     """Time every contender, in turn and in alternating order."""
     turns = [_Turn(call, _calls_per_block(call, effort, clocks)) for call in contenders.values()]
@@ -115,7 +115,7 @@ def interleave(
             turn.play(clocks)
         if all(turn.num_quiet >= effort.rounds for turn in turns):
             break
-    timings = (timing_of(turn.blocks, effort.rounds) for turn in turns)
+    timings = (_timing_of(turn.blocks, effort.rounds) for turn in turns)
     return dict(zip(contenders, timings, strict=True))
 
 
@@ -123,11 +123,11 @@ def interleave(
 class _Turn:
     call: Callable[[], Any]
     calls: int
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[_Block] = field(default_factory=list)
 
     @property
     def num_quiet(self) -> int:
-        return sum(block.disturbance <= MOST_DISTURBED for block in self.blocks)
+        return sum(block.disturbance <= _MOST_DISTURBED for block in self.blocks)
 
     def play(self, clocks: _Clocks) -> None:
         before = clocks()
@@ -136,7 +136,7 @@ class _Turn:
         after = clocks()
         wall = max(after.wall - before.wall, 1e-9)
         others = (after.busy - before.busy) - (after.own - before.own)
-        self.blocks.append(Block(wall / self.calls, max(others, 0.0) / wall))
+        self.blocks.append(_Block(wall / self.calls, max(others, 0.0) / wall))
 
 
 def _calls_per_block(call: Callable[[], Any], effort: Effort, clocks: _Clocks) -> int:
@@ -159,9 +159,9 @@ def _wall(call: Callable[[], Any], calls: int, clocks: _Clocks) -> float:
     return clocks().wall - start
 
 
-def timing_of(blocks: Sequence[Block], enough: int) -> Timing:
+def _timing_of(blocks: Sequence[_Block], enough: int) -> Timing:
     """Median and spread of the quiet blocks, or of the `enough` least disturbed ones."""
-    kept = [block for block in blocks if block.disturbance <= MOST_DISTURBED]
+    kept = [block for block in blocks if block.disturbance <= _MOST_DISTURBED]
     disturbed = len(kept) < enough
     if disturbed:
         kept = sorted(blocks, key=lambda block: block.disturbance)[:enough]

@@ -20,7 +20,7 @@ _HEADER = ("task", "bar", "method", "minutes", "wanted", "updates", "seeds at th
 
 
 @dataclass(frozen=True)
-class BoardRow:
+class _BoardRow:
     """All seeds of one task and method."""
 
     task: str
@@ -49,7 +49,7 @@ class BoardRow:
         )
 
 
-def board_rows(root: str | Path) -> list[BoardRow]:
+def board_rows(root: str | Path) -> list[_BoardRow]:
     """The board of a folder of runs, in the order of the tasks, methods by name."""
     groups = find_runs(root)
     rows = [_row(*_parts(group), runs) for group, runs in groups.items()]
@@ -57,7 +57,7 @@ def board_rows(root: str | Path) -> list[BoardRow]:
     return sorted(rows, key=lambda row: (order.index(row.task), row.method != "amago", row.method))
 
 
-def terminal_table(rows: Sequence[BoardRow]) -> Table:
+def terminal_table(rows: Sequence[_BoardRow]) -> Table:
     """The board for a terminal."""
     table = Table(title="The board", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in _HEADER:
@@ -70,7 +70,7 @@ def terminal_table(rows: Sequence[BoardRow]) -> Table:
     return table
 
 
-def markdown_table(rows: Sequence[BoardRow]) -> str:
+def markdown_table(rows: Sequence[_BoardRow]) -> str:
     """The board for a page."""
     lines = [_HEADER, ("---",) * len(_HEADER), *(row.cells for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
@@ -91,9 +91,9 @@ def _parts(group: str) -> tuple[str, str]:
     return task, method
 
 
-def _row(task: str, method: str, runs: Sequence[RunRecord]) -> BoardRow:
+def _row(task: str, method: str, runs: Sequence[RunRecord]) -> _BoardRow:
     bar = TASKS[task]
-    return BoardRow(
+    return _BoardRow(
         task,
         method,
         tuple(run.seed for run in runs),
@@ -106,14 +106,14 @@ def _score(task: BoardTask, score: float) -> str:
     return f"{100 * score:.0f}%" if task.metric.percent else f"{score:.3g}"
 
 
-def read_board(path: str | Path) -> list[BoardRow]:
+def read_board(path: str | Path) -> list[_BoardRow]:
     """The board that a board.json holds; tasks that exist no longer are left out."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in json.loads(Path(path).read_text(encoding="utf-8")):
         if record["task"] in TASKS:
             found.setdefault((record["task"], record["method"]), []).append(record)
     return [
-        BoardRow(
+        _BoardRow(
             task,
             method,
             tuple(record["seed"] for record in records),
@@ -124,7 +124,7 @@ def read_board(path: str | Path) -> list[BoardRow]:
     ]
 
 
-def write_board(rows: Sequence[BoardRow], root: str | Path) -> None:
+def write_board(rows: Sequence[_BoardRow], root: str | Path) -> None:
     """Every seed as board.json, and the table as README.md, in a folder."""
     records = [
         {

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from amago.checks import did_you_mean
-from amago.report.metrics import METRICS, Metric
+from amago.rollout.scores import COMPARED, Score
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class BoardTask:
     """A preset with an environment, and its bar."""
 
     preset: str
-    metric: Metric
+    metric: Score
     bar: float
     minutes: float
     """Minutes of one idle core within which the bar should be reached."""
@@ -31,7 +31,7 @@ class BoardTask:
         return score is not None and float(score) >= self.bar
 
 
-_RETURN, _SUCCESS = METRICS["return"], METRICS["success"]
+_RETURN, _SUCCESS = COMPARED["return"], COMPARED["success"]
 
 
 def _popgym(name: str, bar: float) -> BoardTask:
@@ -80,5 +80,5 @@ def task_table(tasks: Mapping[str, BoardTask]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for name, task in tasks.items():
         trained = task.changes.get("env.id", task.preset)
-        table.add_row(name, trained, task.metric.name, f"{task.bar:g}", f"{task.minutes:g}")
+        table.add_row(name, trained, task.metric.label, f"{task.bar:g}", f"{task.minutes:g}")
     return table

@@ -30,7 +30,7 @@ _SAMPLE = 8
 _Goals = frozenset[tuple[float, ...]]
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """What one step of a rollout was worth, and what it achieved."""
 
     reward: float
@@ -83,17 +83,17 @@ def _sample(low: int, high: int) -> list[int]:
     return sorted({int(at) for at in np.linspace(low, high - 1, _SAMPLE)}) if high > low else []
 
 
-def _play(env: Env, trajectory: Trajectory, goals: GoalSpec) -> list[Row] | None:
+def _play(env: Env, trajectory: Trajectory, goals: GoalSpec) -> list[_Row] | None:
     """A rollout's actions in its world, with its instruction; None where the environment fails."""
     actions = ActionConverter(env.action_space)
     executed = actions.executed(trajectory.prev_action[1:], trajectory.num_steps)
-    asked, rows = np.asarray(trajectory.instruction), list[Row]()
+    asked, rows = np.asarray(trajectory.instruction), list[_Row]()
     try:
         env.reset(seed=trajectory.world_seed, options={INSTRUCTION: asked})
         for action in actions.to_envs(executed):
             _, reward, terminated, truncated, info = env.step(action)
             found = frozenset(map(tuple, achieved_goals(goals, info).tolist()))
-            rows.append(Row(float(reward), bool(terminated), int(info[PROGRESS]), found))
+            rows.append(_Row(float(reward), bool(terminated), int(info[PROGRESS]), found))
             if terminated or truncated:
                 break
     except (Exception, SystemExit):
@@ -101,17 +101,17 @@ def _play(env: Env, trajectory: Trajectory, goals: GoalSpec) -> list[Row] | None
     return rows
 
 
-def _reference(stored: Trajectory, version: Trajectory) -> list[Row]:
+def _reference(stored: Trajectory, version: Trajectory) -> list[_Row]:
     """The rule of docs/instructions.md, goal by goal and row by row, without `amago.goals`."""
     assert version.instruction is not None
     asked = [tuple(goal) for goal in version.instruction.tolist()]
-    done, rows = 0, list[Row]()
+    done, rows = 0, list[_Row]()
     for row in range(1, stored.num_steps + 1):
         found = _achieved(stored, row)
         hit = done < len(asked) and asked[done] in found
         done += hit
         complete = done == len(asked)
-        rows.append(Row(float(hit), bool(stored.terminal[row]) or complete, done, found))
+        rows.append(_Row(float(hit), bool(stored.terminal[row]) or complete, done, found))
         if complete:
             break
     return rows
@@ -123,7 +123,7 @@ def _achieved(trajectory: Trajectory, row: int) -> _Goals:
     return frozenset(map(tuple, goals[int(offsets[row]) : int(offsets[row + 1])].tolist()))
 
 
-def _compare(what: str, found: Trajectory, expected: Sequence[Row], other: str) -> None:
+def _compare(what: str, found: Trajectory, expected: Sequence[_Row], other: str) -> None:
     """ValueError unless a trajectory is what the environment, or the slow rule, makes of it."""
     assert found.progress is not None
     if found.num_steps != len(expected):
@@ -131,13 +131,13 @@ def _compare(what: str, found: Trajectory, expected: Sequence[Row], other: str) 
             f"{what}: it has {found.num_steps} steps, with {other} it has {len(expected)}"
         )
     for row, wanted in enumerate(expected, start=1):
-        got = Row(
+        got = _Row(
             float(found.prev_reward[row]),
             bool(found.terminal[row]),
             int(found.progress[row]),
             _achieved(found, row),
         )
-        for name, ours, theirs in zip(Row._fields, got, wanted, strict=True):
+        for name, ours, theirs in zip(_Row._fields, got, wanted, strict=True):
             if ours != theirs:
                 raise ValueError(
                     f"{what}: {name} is {ours} at step {row}, with {other} it is {theirs}"

@@ -17,9 +17,9 @@ from amago.envs.in_process import Env, checked_env, horizon_of, name_of
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
 from amago.types import EnvSpec
 
-SLOW_SECONDS = 0.05
+_SLOW_SECONDS = 0.05
 """A step that takes longer than this on average is a problem."""
-MOST_SECONDS = 60.0
+_MOST_SECONDS = 60.0
 """Random play ends after so many seconds of steps, however few they were."""
 _REPEATED_STEPS = 600
 """What it takes to see whether a seed means one world."""
@@ -66,7 +66,10 @@ class EnvReport:
 
 
 def examine(
-    make_env: Callable[[], Env], num_steps: int = 1000, seed: int = 0, seconds: float = MOST_SECONDS
+    make_env: Callable[[], Env],
+    num_steps: int = 1000,
+    seed: int = 0,
+    seconds: float = _MOST_SECONDS,
 ) -> EnvReport:
     """Play at random for so many steps, at most so many seconds, then again from the same seed."""
     env = _made(make_env)
@@ -201,7 +204,7 @@ def _judge_play(report: EnvReport) -> None:
             "return truncated=True there, wrap it in gymnasium.wrappers.TimeLimit, or declare "
             "the true horizon",
         )
-    if report.step_seconds > SLOW_SECONDS:
+    if report.step_seconds > _SLOW_SECONDS:
         report.add(
             f"a step takes {1000 * report.step_seconds:.0f} ms",
             "spread the lanes over processes with --env.num-workers, render only on demand, and "

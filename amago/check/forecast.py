@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -62,11 +63,11 @@ class Forecast:
             ("training", f"{self.total_seconds / 60:.3g} minutes for all updates of the gym "
                          "preset"),
             ("acting", f"equals training to {self.acting_error:.1g}"),
-            ("suggested", command(self.launch, self.settings)),
+            ("suggested", _command(self.launch, self.settings)),
         ]  # fmt: skip
 
 
-def command(launch: str, settings: dict[str, Any]) -> str:
+def _command(launch: str, settings: dict[str, Any]) -> str:
     """How to start training with some settings: on the command line, or from Python."""
     if launch.startswith("amago train"):
         flags = [f"--{key.replace('_', '-')} {value}" for key, value in settings.items()]
@@ -76,7 +77,7 @@ def command(launch: str, settings: dict[str, Any]) -> str:
     return f"amago.train(amago.override(amago.preset('gym'), {changes}), {launch})"
 
 
-def suggest(report: EnvReport) -> dict[str, Any]:
+def _suggest(report: EnvReport) -> dict[str, Any]:
     """Values for the gym preset that fit the environment."""
     assert report.spec is not None
     horizon = report.spec.horizon or report.longest
@@ -97,7 +98,7 @@ def forecast(
     make_env: Callable[[], Env], report: EnvReport, seed: int, launch: str
 ) -> Forecast | None:
     """Act and update with the suggested settings; None where an update was not finite."""
-    settings = suggest(report)
+    settings = _suggest(report)
     config = override(preset("gym"), {k: v for k, v in settings.items() if "env." not in k})
     context = settings["replay.context_length"]
     seed_torch(seed, "check")
@@ -197,7 +198,8 @@ def _stretch(trajectories: list[Trajectory], context: int) -> Trajectory:
 def _time_updates(learner: Learner, config: Config, window: Trajectory, seed: int) -> float:
     """Seconds per update on a batch of full windows, the first update apart."""
     seed_torch(seed, "check updates")
-    size = config.replay.batch_size
+    rows = config.replay.batch_rows
+    size = math.ceil(rows / window.num_steps) if rows else config.replay.batch_size
     batch = collate([window] * size, [0] * size, max_goals(learner.agent.spec))
     learner.step(batch)
     begin = time.perf_counter()

@@ -9,12 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from amago.agent.agent import Agent
+from amago.agent.make import make_agent
 from amago.check.audit import audit
 from amago.config import Config, from_dict
-from amago.envs.registry import make_vector
 from amago.replay.codec import DamagedRecordError
 from amago.replay.rarity import combine, count
 from amago.replay.reader import TrajectoryReader
@@ -27,7 +24,7 @@ _MOST_LOOKS = 5
 
 
 @dataclass(frozen=True)
-class Finding:
+class _Finding:
     """One thing that was looked at."""
 
     what: str
@@ -38,7 +35,7 @@ class Finding:
         return f"{'ok     ' if self.sound else 'PROBLEM'}  {self.what}: {self.detail}"
 
 
-def verify(folder: Path, *, trust: bool = False) -> list[Finding]:
+def verify(folder: Path, *, trust: bool = False) -> list[_Finding]:
     """Everything that can be checked without training; nothing is changed.
 
     Where a trainer has saved meanwhile, what it replaced may be missed: look again.
@@ -53,7 +50,7 @@ def verify(folder: Path, *, trust: bool = False) -> list[Finding]:
     return findings
 
 
-def _look(folder: Path, *, trust: bool) -> list[Finding]:
+def _look(folder: Path, *, trust: bool) -> list[_Finding]:
     header = read_header(folder)
     findings = [_looked("settings", lambda: _settings(header))]
     config = from_dict(header["config"]) if findings[0].sound else None
@@ -77,14 +74,14 @@ def _look(folder: Path, *, trust: bool) -> list[Finding]:
     return findings
 
 
-def _looked(what: str, look: Callable[[], str]) -> Finding:
+def _looked(what: str, look: Callable[[], str]) -> _Finding:
     """What a look at something found; what it raises is the problem."""
     try:
-        return Finding(what, look(), True)
+        return _Finding(what, look(), True)
     except (ValueError, OSError, RuntimeError, ImportError) as error:
-        return Finding(what, str(error), False)
+        return _Finding(what, str(error), False)
     except (LookupError, TypeError, AttributeError) as error:
-        return Finding(what, f"it cannot be read ({type(error).__name__}: {error})", False)
+        return _Finding(what, f"it cannot be read ({type(error).__name__}: {error})", False)
 
 
 def _settings(header: dict[str, Any]) -> str:
@@ -92,15 +89,17 @@ def _settings(header: dict[str, Any]) -> str:
     return f"preset {header.get('preset') or 'none'}, seed {header['seed']}"
 
 
-def _checkpoints(folder: Path) -> Iterator[Finding]:
+def _checkpoints(folder: Path) -> Iterator[_Finding]:
     for name in ("latest", "best"):
         if (folder / f"{name}.json").exists():
             yield _looked(f"{name}.json", partial(_pointer, folder, name))
         elif name == "latest" and kept.kept(folder):
-            yield Finding("latest.json", "is missing; the newest checkpoint is used", False)
+            yield _Finding("latest.json", "is missing; the newest checkpoint is used", False)
     for path in kept.kept(folder):
         reason = checkpoint.problem(path)
-        yield Finding(f"checkpoint {int(path.name)}", reason or "as it was written", reason is None)
+        yield _Finding(
+            f"checkpoint {int(path.name)}", reason or "as it was written", reason is None
+        )
 
 
 def _pointer(folder: Path, name: str) -> str:
@@ -110,7 +109,7 @@ def _pointer(folder: Path, name: str) -> str:
     return str(found)
 
 
-def _state(latest: Path | None) -> tuple[dict[str, Any], list[Finding]]:
+def _state(latest: Path | None) -> tuple[dict[str, Any], list[_Finding]]:
     """The counters of the latest checkpoint; what is wrong with them, unless its checksums say."""
     if latest is None:
         return {}, []
@@ -118,7 +117,7 @@ def _state(latest: Path | None) -> tuple[dict[str, Any], list[Finding]]:
         return checkpoint.read_state(latest), []
     except (ValueError, OSError) as error:
         known = checkpoint.problem(latest) is not None
-        return {}, [] if known else [Finding("counters", str(error), False)]
+        return {}, [] if known else [_Finding("counters", str(error), False)]
 
 
 def _weights(
@@ -127,10 +126,7 @@ def _weights(
     if header.get("custom"):
         return "not compared with the settings: the run has classes of its own"
     check_env(folder, config.env, trust=trust)
-    env = make_vector(config.env, seed=0, num_lanes=max(1, len(config.env.ids)))
-    env.close()
-    with torch.device("meta"):
-        agent = Agent(env.spec, config)
+    agent = make_agent(config, empty=True)
     checkpoint.check_shapes(latest, agent)
     checkpoint.check_numbers(latest)
     return f"{sum(p.numel() for p in agent.parameters()):,} parameters, as the settings say"
@@ -189,14 +185,14 @@ def _replay(path: Path, state: dict[str, Any]) -> str:
 
 def _relabeling(
     folder: Path, config: Config, header: dict[str, Any], *, trust: bool
-) -> list[Finding]:
+) -> list[_Finding]:
     """What a sample of the replay is beside the environment itself, where it follows goals."""
     with TrajectoryReader(folder / "replay") as store:
         if store.goals is None:
             return []
         if "env" in header.get("custom", {}):
             detail = "not compared with the environment: it is the run's own class"
-            return [Finding("relabeling", detail, True)]
+            return [_Finding("relabeling", detail, True)]
 
         def look() -> str:
             check_env(folder, config.env, trust=trust)

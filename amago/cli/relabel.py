@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,18 +102,15 @@ def _worded(header: dict[str, Any], stored: GoalSpec, trust: bool) -> GoalSpec:
     from gymnasium.error import Error
 
     from amago.config import from_dict
-    from amago.envs.registry import make_vector
+    from amago.envs.registry import env_spec
     from amago.training.trust import check_env
 
     if "env" in header.get("custom", {}):
         return stored
     config = from_dict(header["config"])
-    settings = replace(config.env, num_workers=0)
-    lanes = max(1, len(settings.ids))
     try:
         check_env("the run", config.env, trust=trust)
-        with contextlib.closing(make_vector(settings, seed=0, num_lanes=lanes)) as env:
-            return env.spec.goals or stored
+        return env_spec(config.env).goals or stored
     except (ValueError, ImportError, Error) as error:
         print(f"goals are written as they are stored, without the run's environment: {error}")
         return stored

@@ -54,7 +54,7 @@ def suite(arguments: Sequence[str]) -> int:
     from amago.sweep.jobs import flags, parse_overrides, with_ablations
     from amago.sweep.sweep import plan, record_command, run_jobs
 
-    chosen = choose(options.ids)
+    chosen = _choose(options.ids)
     changes = with_ablations(options.set, options.ablate)
     jobs = [
         job
@@ -75,7 +75,7 @@ def suite(arguments: Sequence[str]) -> int:
     return int(outcome.exit_code)
 
 
-def choose(patterns: Sequence[str]) -> list[str]:
+def _choose(patterns: Sequence[str]) -> list[str]:
     """Short names of the environments that patterns mean, in the order of the suite."""
     from amago.envs.domains.popgym import ALL_IDS, IDS, PAPER_IDS
 

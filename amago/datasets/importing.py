@@ -22,7 +22,7 @@ from amago.training.trust import check_env
 from amago.types import BARE_KEY, EnvSpec, Trajectory
 
 
-def read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
+def _read_minari(name: str, importer: Importer) -> Iterator[Trajectory]:
     """Episodes of a Minari data set on this machine, by its name or the path of its folder."""
     try:
         import minari
@@ -111,7 +111,7 @@ def _check_length(trajectory: Trajectory, spec: EnvSpec) -> None:
 def _read(kind: str, source: str, importer: Importer) -> Iterator[Trajectory]:
     if kind == "npz":
         return read_npz(Path(source), importer)
-    return read_minari(source, importer) if kind == "minari" else _read_replay(Path(source))
+    return _read_minari(source, importer) if kind == "minari" else _read_replay(Path(source))
 
 
 def _flat_keys(obs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

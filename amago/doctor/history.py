@@ -72,7 +72,7 @@ class History:
     def tested(self) -> Score | None:
         """The final test, or the last evaluations together."""
         if self.result is not None:
-            return score(self.result, "")
+            return _score(self.result, "")
         rows = self.evaluations[-_RECENT_EVALUATIONS:]
         return pooled(rows, "eval/") if len(rows) == _RECENT_EVALUATIONS else None
 
@@ -86,7 +86,7 @@ class History:
                 error = _error(known.get("return_std"), episodes)
                 return Score(known["return_mean"], error, episodes)
         rows = self.rows_with("random/return_mean")
-        return score(rows[-1], "random/") if rows else None
+        return _score(rows[-1], "random/") if rows else None
 
     @property
     def success(self) -> float | None:
@@ -108,7 +108,7 @@ class History:
         )
 
 
-def score(row: Row, prefix: str) -> Score:
+def _score(row: Row, prefix: str) -> Score:
     """The mean return of one evaluation."""
     episodes = int(row.get(f"{prefix}episodes") or 1)
     error = _error(row.get(f"{prefix}return_std"), episodes)
@@ -117,7 +117,7 @@ def score(row: Row, prefix: str) -> Score:
 
 def pooled(rows: Sequence[Row], prefix: str) -> Score:
     """Several evaluations of as many rollouts each, as one."""
-    scores = [score(row, prefix) for row in rows]
+    scores = [_score(row, prefix) for row in rows]
     error = math.sqrt(sum(each.error**2 for each in scores)) / len(scores)
     return Score(fmean(s.mean for s in scores), error, sum(s.episodes for s in scores))
 

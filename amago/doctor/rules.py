@@ -17,16 +17,16 @@ _DEAD = 0.02
 """Share of actions that a cloning filter at work lets through and holds back at least."""
 _DIVERGED = 10.0
 """Values this many times above the largest return seen cannot be true."""
-CLIPPED, FAR_ABOVE = 0.98, 3.0
+_CLIPPED, _FAR_ABOVE = 0.98, 3.0
 """Share of clipped updates, and how far above the limit their mean norm is."""
-AGE, YOUNG = 4.0, 0.75
+_AGE, _YOUNG = 4.0, 0.75
 """Replay this many times older or younger than the first epoch promised; and an age in epochs
 that is young whatever it promised."""
 _FEW_EPOCHS = 10
 
 
 @dataclass(frozen=True)
-class Finding:
+class _Finding:
     """One thing that goes wrong."""
 
     name: str
@@ -39,7 +39,7 @@ class Finding:
         return self.sentence
 
 
-Rule = Callable[[History], tuple[str, str] | None]
+_Rule = Callable[[History], tuple[str, str] | None]
 """A sentence and the flag in it; None where all is well or nothing is known."""
 
 
@@ -105,7 +105,7 @@ def _cloning_filter_dead(history: History) -> tuple[str, str] | None:
 def _always_clipped(history: History) -> tuple[str, str] | None:
     shares, norms = history.recent("grad/clipped"), history.recent("grad/norm")
     limit = history.config.optim.grad_clip
-    if not shares or min(shares) < CLIPPED or fmean(norms) < FAR_ABOVE * limit:
+    if not shares or min(shares) < _CLIPPED or fmean(norms) < _FAR_ABOVE * limit:
         return None
     return (
         f"gradients are always clipped: their norm is {fmean(norms):.3g} and the limit {limit:g}, "
@@ -134,7 +134,7 @@ def _replay_age(history: History) -> tuple[str, str] | None:
         return None
     size = float(history.latest("replay/trajectories") or 0)
     planned = 0.5 * min(float(len(added)), size / added[0]["replay/added"])
-    older, younger = age > AGE * planned, age < max(planned / AGE, YOUNG)
+    older, younger = age > _AGE * planned, age < max(planned / _AGE, _YOUNG)
     if not older and not younger:
         return None
     return (
@@ -176,7 +176,7 @@ def _evaluation_below_training(history: History) -> tuple[str, str] | None:
     )
 
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, _Rule] = {
     "below-random": below_random,
     "entropy": _entropy_collapsed,
     "values": _values_diverging,
@@ -191,13 +191,13 @@ RULES: Mapping[str, Rule] = {
 
 def diagnose(
     rows: Sequence[Row], config: Config, result: Mapping[str, Any] | None = None
-) -> list[Finding]:
+) -> list[_Finding]:
     """Everything that goes wrong in a run, by its metrics, settings and final test."""
     history = History(rows, config, result)
     if not rows:
         return []
     found = [(name, rule(history)) for name, rule in RULES.items()]
-    return [Finding(name, *said, history.epoch) for name, said in found if said is not None]
+    return [_Finding(name, *said, history.epoch) for name, said in found if said is not None]
 
 
 def _largest_return(row: Row) -> float:

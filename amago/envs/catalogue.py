@@ -107,7 +107,7 @@ def action_names(env_id: str, action: ActionSpec) -> tuple[str, ...]:
     return tuple(f"action {index}" for index in range(action.size))
 
 
-def task_arguments(task_id: str) -> tuple[str, ...]:
+def _task_arguments(task_id: str) -> tuple[str, ...]:
     """The arguments that a native task leaves open."""
     cls, fixed = TASKS[task_id]
     return tuple(name for name in inspect.signature(cls).parameters if name not in fixed)
@@ -115,11 +115,11 @@ def task_arguments(task_id: str) -> tuple[str, ...]:
 
 def make_task(task_id: str, **kwargs: Any) -> Task:
     """A native task by its Gymnasium id."""
-    unknown = sorted(set(kwargs) - set(task_arguments(task_id)))
+    unknown = sorted(set(kwargs) - set(_task_arguments(task_id)))
     if unknown:
         raise ValueError(
             f"{task_id} has no argument {', '.join(map(repr, unknown))}; "
-            f"it accepts {', '.join(task_arguments(task_id))}"
+            f"it accepts {', '.join(_task_arguments(task_id))}"
         )
     cls, fixed = TASKS[task_id]
     check_kinds(task_id, cls, kwargs)

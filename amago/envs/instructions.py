@@ -15,7 +15,7 @@ ACHIEVED, INSTRUCTION, PROGRESS = "achieved", "instruction", "progress"
 """Entries of an info dictionary: goals of this step; what is asked; how much of it is done."""
 
 
-MOST_WORLDS = 200
+_MOST_WORLDS = 200
 """Worlds that are drawn for one that allows what is asked."""
 
 
@@ -92,14 +92,14 @@ class Ask(gym.Wrapper[Any, Any, Any, Any]):
         """A world in which the instruction is possible: that of the seed, or the first of those
         that the seed leads to."""
         options = {INSTRUCTION: self._asked, **(options or {})}
-        for attempt in range(MOST_WORLDS):
+        for attempt in range(_MOST_WORLDS):
             try:
                 return self.env.reset(seed=_world_seed(seed, attempt), options=options)
             except ImpossibleGoalError as error:
                 self.redrawn += 1
                 last = error
         raise ValueError(
-            f"{self._text!r} is impossible in all of {MOST_WORLDS} worlds; in the last one: {last}"
+            f"{self._text!r} is impossible in all of {_MOST_WORLDS} worlds; in the last one: {last}"
         )
 
 

@@ -13,11 +13,11 @@ from amago.envs.faults import EnvFaultError, Place, fault
 from amago.envs.settings import EnvSettings
 
 _LOG = logging.getLogger("amago")
-MOST_RESTARTS = 20
+_MOST_RESTARTS = 20
 """Environments that a lane replaces before its next error ends the run."""
 
 
-class Outcome(NamedTuple):
+class _Outcome(NamedTuple):
     """What a step returned."""
 
     obs: Any
@@ -54,16 +54,16 @@ class Lane:
             self._obs = obs
             return obs, info
 
-    def step(self, action: Any) -> Outcome:
+    def step(self, action: Any) -> _Outcome:
         """One step. A failure that is tolerated cuts the rollout off where it was."""
         self._actions.append(action)
         try:
             obs, reward, terminated, truncated, info = self.env.step(action)
-            outcome = Outcome(obs, _number(reward), _flag(terminated), _flag(truncated), info)
+            outcome = _Outcome(obs, _number(reward), _flag(terminated), _flag(truncated), info)
             _check_info(info)
         except (Exception, SystemExit) as error:
             self._restart(error)
-            return Outcome(self._obs, 0.0, False, True, {})
+            return _Outcome(self._obs, 0.0, False, True, {})
         self._obs = obs
         return outcome
 
@@ -79,7 +79,7 @@ class Lane:
         """Raise the error with its place, or replace the environment if that is wanted."""
         found = self.fault(error)
         tolerated = self._settings is not None and self._settings.on_error == "restart"
-        if not tolerated or self.restarts >= MOST_RESTARTS:
+        if not tolerated or self.restarts >= _MOST_RESTARTS:
             raise found from error
         self.restarts += 1
         _LOG.warning(f"{found}\nthe lane goes on with a new one ({self.restarts} so far)")

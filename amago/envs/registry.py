@@ -70,6 +70,16 @@ def make_vector(
     return factory(lanes.start, len(lanes))
 
 
+def env_spec(settings: EnvSettings, make_env: MakeEnv | None = None) -> EnvSpec:
+    """What an agent has to know of an environment: makes a lane of each task and closes it."""
+    settings = replace(settings, num_workers=0)
+    num_lanes = max(1, len(settings.ids))
+    with contextlib.closing(
+        make_vector(settings, seed=0, num_lanes=num_lanes, make_env=make_env)
+    ) as lanes:
+        return lanes.spec
+
+
 def _from_lane(factory: Factory, start: int, first_lane: int, num_lanes: int) -> VectorEnv:
     return factory(start + first_lane, num_lanes)
 

@@ -89,19 +89,19 @@ def _other_words(space: Any) -> list[str]:
         space.mission_func(*(choices[0] for choices in gaps)),
         *(choice for choices in gaps for choice in choices),
     ]
-    return sorted({word for text in texts for word in words(text)} - {*VOCABULARY})
+    return sorted({word for text in texts for word in words(text)} - {*_VOCABULARY})
 
 
 def _readable(space: Space[Any], pixels: bool) -> Space[Any]:
     if isinstance(space, spaces.Dict):
         return spaces.Dict({key: _readable(part, pixels) for key, part in space.items()})
     if _is_mission(space):
-        return Words((*VOCABULARY, *_other_words(space)))
+        return Words((*_VOCABULARY, *_other_words(space)))
     cells = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
     return spaces.Box(0, _LARGEST_ID, space.shape, np.uint8) if cells and not pixels else space
 
 
-VOCABULARY = (
+_VOCABULARY = (
     "a", "after", "and", "at", "avoid", "ball", "behind", "blue", "box", "door", "end", "fetch",
     "find", "from", "front", "get", "go", "goal", "green", "grey", "hallway", "in", "key",
     "lava", "left", "matching", "must", "near", "next", "object", "of", "on", "open", "opening",

@@ -14,13 +14,15 @@ from amago.envs.settings import EnvSettings
 from amago.envs.symbolic_grid import readable_space
 from amago.types import VectorEnv
 
-GymVectorEnv = gym.vector.VectorEnv[Any, Any, Any]
+_GymVectorEnv = gym.vector.VectorEnv[Any, Any, Any]
 
 
 class VectorMaker:
     """Makes lanes of a vector environment, or shares one that a user holds."""
 
-    def __init__(self, make: Callable[[], GymVectorEnv], held: GymVectorEnv | None = None) -> None:
+    def __init__(
+        self, make: Callable[[], _GymVectorEnv], held: _GymVectorEnv | None = None
+    ) -> None:
         """`held` is what `make` returns where a user goes on using it."""
         self._make, self._keep_open = make, held is not None
         named = make if held is None else type(held.unwrapped)
@@ -52,14 +54,14 @@ class VectorMaker:
         with contextlib.closing(self._open()) as env:
             return OneLane(env)
 
-    def _open(self) -> GymVectorEnv:
+    def _open(self) -> _GymVectorEnv:
         return _KeptOpen(self._make()) if self._keep_open else self._make()
 
 
 class OneLane(gym.Env[Any, Any]):
     """The spaces and the name of one lane."""
 
-    def __init__(self, env: GymVectorEnv) -> None:
+    def __init__(self, env: _GymVectorEnv) -> None:
         self.observation_space = readable_space(env.single_observation_space)
         self.action_space = env.single_action_space
         self.num_lanes, self.spec = env.num_envs, env.spec

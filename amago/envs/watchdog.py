@@ -17,7 +17,7 @@ _LOOKS = 8
 """How often the thread looks at the clock within the time that a call may take."""
 
 
-class Watched(Protocol):
+class _Watched(Protocol):
     """What is called: it knows where it is."""
 
     @property
@@ -34,14 +34,14 @@ class Watchdog:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.inside: Watched | None = None
+        self.inside: _Watched | None = None
         """What is being called now."""
         self.since = 0.0
         self.overdue = False
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def enter(self, watched: Watched) -> None:
+    def enter(self, watched: _Watched) -> None:
         """A call begins; the one before it has ended."""
         self.inside, self.since = watched, time.monotonic()
 

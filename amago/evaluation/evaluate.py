@@ -11,14 +11,11 @@ from amago.envs.registry import MakeEnv
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, check_fits, make_lanes, make_policy, play
 from amago.evaluation.references import oracle_records
-from amago.rollout.stats import success_by_length, summarise
+from amago.rollout.scores import success_by_length, summarise
 from amago.types import EnvSpec, Policy, VectorEnv
 
-_SCORES = (
-    "return_mean", "return_std", "success_rate", "length_mean", "trials_mean",
-    "return_per_trial", "success_per_trial",
-)  # fmt: skip
-"""What is kept of the oracle and of other players, beside their return per tenth."""
+_KEPT_ELSEWHERE = ("return_per_block", "episodes", "tasks")
+"""Of other players: in "references", the agent's own number, and beside the agent's tasks."""
 
 
 def evaluate_agent(
@@ -85,6 +82,7 @@ def evaluate(
     blocks = {name: score["return_per_block"] for name, score in scores.items()}
     result["references"] = {name: values for name, values in blocks.items() if values is not None}
     result["reference_scores"] = {
-        name: {key: score[key] for key in _SCORES} for name, score in scores.items()
+        name: {key: value for key, value in score.items() if key not in _KEPT_ELSEWHERE}
+        for name, score in scores.items()
     }
     return result

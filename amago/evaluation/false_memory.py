@@ -18,7 +18,7 @@ from amago.evaluation.play import PlaySettings, make_lanes, make_policy, play
 from amago.types import Array, Policy, Step, Timestep, VectorEnv
 
 
-class WipedPolicy:
+class _WipedPolicy:
     """A player whose memory is emptied at one step of every rollout; implements Policy."""
 
     def __init__(self, player: Policy, time: int) -> None:
@@ -99,8 +99,8 @@ def _earned(
     earned = []
     for number in range(worlds):
         seeded = replace(settings, action_seed=settings.action_seed + number)
-        player: AgentPolicy | WipedPolicy = make_policy(agent, seeded)
-        player = WipedPolicy(player, time) if wiped else player
+        player: AgentPolicy | _WipedPolicy = make_policy(agent, seeded)
+        player = _WipedPolicy(player, time) if wiped else player
         watcher = _Changing(lane, time, change, seed=number)
         play(player, lane, 1, first_rollout=number, watchers=[watcher])
         if watcher.reached:

@@ -169,7 +169,7 @@ class _Camera:
             total=reward + (before.total if before else 0.0),
             trial=(before.trial if before else 1) + new_trial,
             action=_written_action(self.lane.spec, rows, self._names) if before else "",
-            goals=tuple(goal_marks(self.lane.spec, rows)),
+            goals=tuple(_goal_marks(self.lane.spec, rows)),
             rewards=(*(before.rewards if before else ()), *((time,) if reward > 0 else ())),
             trials=(*(before.trials if before else ()), *((time,) if new_trial else ())),
         )
@@ -188,7 +188,7 @@ def _written_action(spec: EnvSpec, rows: Timestep, names: Sequence[str]) -> str:
     return " ".join(str(int(number)) for number in action)
 
 
-def goal_marks(spec: EnvSpec, rows: Timestep) -> list[tuple[str, bool]]:
+def _goal_marks(spec: EnvSpec, rows: Timestep) -> list[tuple[str, bool]]:
     """The goals of lane 0's instruction, and whether each is complete."""
     if spec.goals is None or rows.instruction is None:
         return []

@@ -10,7 +10,7 @@ from typing import Any
 from amago.envs.settings import EnvSettings
 from amago.evaluation.play import PlaySettings, check_fits, make_lanes, play
 from amago.rollout.random_policy import RandomPolicy
-from amago.rollout.stats import summarise
+from amago.rollout.scores import summarise
 from amago.types import EnvSpec, Policy
 
 _AS_DRAWN = "(as drawn)"

@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-Colour = tuple[int, int, int]
-_BACKGROUND: Colour = (24, 27, 33)
-TEXT: Colour = (236, 238, 242)
-_FAINT: Colour = (150, 156, 168)
-_BAR: Colour = (58, 63, 74)
-DONE: Colour = (66, 132, 214)
-_REWARD: Colour = (244, 190, 66)
-COMPLETE: Colour = (108, 204, 134)
+_Colour = tuple[int, int, int]
+_BACKGROUND: _Colour = (24, 27, 33)
+_TEXT: _Colour = (236, 238, 242)
+_FAINT: _Colour = (150, 156, 168)
+_BAR: _Colour = (58, 63, 74)
+_DONE: _Colour = (66, 132, 214)
+_REWARD: _Colour = (244, 190, 66)
+_COMPLETE: _Colour = (108, 204, 134)
 _LONGEST_SIDE = 1500
 """Enlarging stops before a picture gets longer than this."""
 _CODEC_BLOCK = 16
 """Video codecs want sides that are multiples of it."""
 
-Packed = tuple[tuple[int, ...], bytes]
+_Packed = tuple[tuple[int, ...], bytes]
 
 
 @dataclass(frozen=True)
 class Shot:
     """One row of a rollout as a film shows it."""
 
-    picture: Packed
+    picture: _Packed
     """An RGB frame, compressed: thousands of them are kept at a time."""
     time: int
     horizon: int | None
@@ -54,7 +54,7 @@ class Shot:
     """Steps so far at which another trial began."""
 
     @staticmethod
-    def packed(picture: Array) -> Packed:
+    def packed(picture: Array) -> _Packed:
         return picture.shape, zlib.compress(picture.tobytes(), 1)
 
     @property
@@ -67,7 +67,7 @@ def panel(shot: Shot, title: str, side: int, num_goals: int) -> Array:
     """The picture, enlarged, over its strip; `num_goals` lines are kept free for goals."""
     from PIL import Image, ImageDraw
 
-    picture = enlarged(shot.frame, side)
+    picture = _enlarged(shot.frame, side)
     height, width = picture.shape[:2]
     size = int(np.clip(width / 28, 11, 30))
     line = round(size * 1.45)
@@ -77,7 +77,7 @@ def panel(shot: Shot, title: str, side: int, num_goals: int) -> Array:
     sheet.paste(Image.fromarray(picture), (0, top))
     draw, margin = ImageDraw.Draw(sheet), size // 2
     if title:
-        draw.text((margin, margin // 2), title, TEXT, _font(size))
+        draw.text((margin, margin // 2), title, _TEXT, _font(size))
     _timeline(draw, shot, (margin, top + height + margin, width - margin), size)
     y = top + height + round(line * 1.0)
     for words, colour in _lines(shot):
@@ -86,19 +86,19 @@ def panel(shot: Shot, title: str, side: int, num_goals: int) -> Array:
     return np.asarray(sheet)
 
 
-def _lines(shot: Shot) -> list[tuple[str, Colour]]:
+def _lines(shot: Shot) -> list[tuple[str, _Colour]]:
     steps = f"step {shot.time}" + (f" of {shot.horizon}" if shot.horizon else "")
     where = [steps] + ([f"trial {shot.trial}"] if shot.trial > 1 or not shot.goals else [])
     if shot.goals:
         where.append(f"{sum(done for _, done in shot.goals)} of {len(shot.goals)} goals")
-    lines: list[tuple[str, Colour]] = [
-        ("   ".join(where), TEXT),
-        (f"return {shot.total:.4g}   action {shot.action or '–'}", TEXT),
+    lines: list[tuple[str, _Colour]] = [
+        ("   ".join(where), _TEXT),
+        (f"return {shot.total:.4g}   action {shot.action or '–'}", _TEXT),
     ]
     opened = False
     for goal, done in shot.goals:
         mark = "✓" if done else "–" if opened else "→"
-        lines.append((f"{mark} {goal}", COMPLETE if done else _FAINT if opened else TEXT))
+        lines.append((f"{mark} {goal}", _COMPLETE if done else _FAINT if opened else _TEXT))
         opened |= not done
     return lines
 
@@ -112,14 +112,14 @@ def _timeline(draw: ImageDraw, shot: Shot, place: tuple[int, int, int], size: in
         return left + round((right - left) * min(time, span) / span)
 
     draw.rectangle((left, top, right, bottom), _BAR)
-    draw.rectangle((left, top, at(shot.time), bottom), DONE)
+    draw.rectangle((left, top, at(shot.time), bottom), _DONE)
     for time in shot.trials:
         draw.rectangle((at(time) - 1, top - 1, at(time), bottom + 1), _BACKGROUND)
     for time in shot.rewards:
         draw.rectangle((at(time) - 1, top - 3, at(time), bottom), _REWARD)
 
 
-def enlarged(picture: Array, side: int) -> Array:
+def _enlarged(picture: Array, side: int) -> Array:
     """Every pixel repeated, so that the shorter side has `side` pixels at least."""
     height, width = picture.shape[:2]
     wanted = -(-side // min(height, width))

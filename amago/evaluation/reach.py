@@ -15,7 +15,7 @@ from amago.evaluation.attention import diagnose_rollout, events_by_row
 from amago.evaluation.play import PlaySettings
 from amago.types import Array
 
-KINDS = ("this row", "rollout start", "trial starts", "rewards", "goals", "other")
+_KINDS = ("this row", "rollout start", "trial starts", "rewards", "goals", "other")
 """What can be attended to; together they are all there is."""
 MOST_ROWS = 1000
 """Rows of a rollout above which its weights, as many squared, are not looked at."""
@@ -60,8 +60,8 @@ def measure(weights: Array, kinds: Sequence[str]) -> dict[str, Any]:
         "distance": float((np.arange(rows) * distances).sum()),
         "half_within": int(np.searchsorted(reached, 0.5 - 1e-9)),
         "most_within": int(np.searchsorted(reached, 0.9 - 1e-9)),
-        "share": {kind: float(given[names == kind].sum()) for kind in KINDS},
-        "even": {kind: float(even[names == kind].sum()) for kind in KINDS},
+        "share": {kind: float(given[names == kind].sum()) for kind in _KINDS},
+        "even": {kind: float(even[names == kind].sum()) for kind in _KINDS},
     }
 
 

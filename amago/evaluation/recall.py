@@ -32,7 +32,7 @@ class _Window:
     ages: Array  # [N] rows since the lane's rollout began
 
 
-class ShortMemoryPolicy(AgentPolicy):
+class _ShortMemoryPolicy(AgentPolicy):
     """The agent as if its rollouts had begun `rows` rows ago, the current row included.
 
     Memory is built again from these rows at every step. A cache of as many slots would not do:
@@ -85,11 +85,11 @@ def recall_curve(
     whole = play(make_policy(agent, settings), lanes, settings.episodes)
     longest = max(record.length for record in whole)
     points, left_out = [], []
-    for rows in row_counts(min(context_length, longest + 1)):
+    for rows in _row_counts(min(context_length, longest + 1)):
         if rows * longest * lanes.num_lanes > MOST_ROWS:
             left_out.append(rows)
             continue
-        policy = ShortMemoryPolicy(agent, settings, rows)
+        policy = _ShortMemoryPolicy(agent, settings, rows)
         points.append(_point(rows, play(policy, lanes, settings.episodes), whole))
     return {
         "whole": {**_scores(whole), "rows": context_length, "length": longest},
@@ -99,7 +99,7 @@ def recall_curve(
     }
 
 
-def row_counts(context_length: int) -> list[int]:
+def _row_counts(context_length: int) -> list[int]:
     """Powers of two below the context."""
     return [2**power for power in range(max(0, math.ceil(math.log2(context_length))))]
 

@@ -26,7 +26,7 @@ _LIMITS = (-20_000.0, 20_000.0)
 start near 0."""
 _SMOOTHING = 0.75
 """HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
-LEAST_SHARE = 0.1
+_LEAST_SHARE = 0.1
 """A bin that gets less than this share of an even distribution counts as empty when read."""
 
 
@@ -92,7 +92,7 @@ class ReturnBins(nn.Module):
         """Without the faint remains in bins that were never a target: the outer ones stand for
         returns so large that a ten-thousandth there would drown the small returns, and
         bootstrapping would feed on it."""
-        kept = probabilities * (probabilities > LEAST_SHARE / self.count)
+        kept = probabilities * (probabilities > _LEAST_SHARE / self.count)
         return kept / kept.sum(-1, keepdim=True)
 
 

@@ -37,7 +37,7 @@ class ActionValues(Protocol):
         """The same values for the actor: no gradient to critics or state."""
 
 
-class DiscreteCritics(nn.Module):
+class _DiscreteCritics(nn.Module):
     """State → the values of all actions at all discounts."""
 
     def __init__(
@@ -65,8 +65,8 @@ class DiscreteCritics(nn.Module):
                 x = self.activate(layer(x, members))
             output = torch.unflatten(widened(last(x, members)), -1, (*self.shape, -1))
         if self.bins is not None:
-            return BinnedDiscreteValues(output, self.bins)
-        return DiscreteValues(output[..., 0], popart)
+            return _BinnedDiscreteValues(output, self.bins)
+        return _DiscreteValues(output[..., 0], popart)
 
     @torch.no_grad()
     def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
@@ -79,7 +79,7 @@ class DiscreteCritics(nn.Module):
 
 
 @dataclass(frozen=True)
-class DiscreteValues:
+class _DiscreteValues:
     table: Float[Tensor, "C M G A"]
     popart: PopArt
 
@@ -96,7 +96,7 @@ class DiscreteValues:
 
 
 @dataclass(frozen=True)
-class BinnedDiscreteValues:
+class _BinnedDiscreteValues:
     table: Float[Tensor, "C M G A K"]
     bins: ReturnBins
 
@@ -116,7 +116,7 @@ class BinnedDiscreteValues:
         return replace(self, table=self.table.detach())
 
 
-class ContinuousCritics(nn.Module):
+class _ContinuousCritics(nn.Module):
     """[state, features of the action, symlog(1/(1-γ))] → the value at that discount, for
     continuous, multi-discrete and multi-binary actions."""
 
@@ -148,7 +148,7 @@ class ContinuousCritics(nn.Module):
         popart: PopArt,
         members: Int[Tensor, " chosen"] | None = None,
     ) -> ActionValues:
-        return ContinuousValues(self, state, popart, members, detach=False)
+        return _ContinuousValues(self, state, popart, members, detach=False)
 
     def value(
         self,
@@ -198,8 +198,8 @@ class ContinuousCritics(nn.Module):
 
 
 @dataclass(frozen=True)
-class ContinuousValues:
-    critics: ContinuousCritics
+class _ContinuousValues:
+    critics: _ContinuousCritics
     state: Float[Tensor, "M D"]
     popart: PopArt
     members: Int[Tensor, " chosen"] | None
@@ -239,10 +239,10 @@ class ContinuousValues:
 
 def build_critics(
     state_dim: int, action: ActionSpec, discounts: Sequence[float], settings: HeadSettings
-) -> DiscreteCritics | ContinuousCritics:
+) -> _DiscreteCritics | _ContinuousCritics:
     if action.kind == "discrete":
-        return DiscreteCritics(state_dim, action, len(discounts), settings)
-    return ContinuousCritics(state_dim, action, discounts, settings)
+        return _DiscreteCritics(state_dim, action, len(discounts), settings)
+    return _ContinuousCritics(state_dim, action, discounts, settings)
 
 
 class _Activation(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor
 from amago.nets.place import draw
 
 LOG_STD_RANGE = (-5.0, 2.0)
-ACTION_CLAMP = 0.99
+_ACTION_CLAMP = 0.99
 """Continuous actions are pulled inside ±this before tanh is inverted."""
 
 
@@ -136,8 +136,8 @@ class TanhGaussian:
         Exploration clipped them there: how far out they were is not known, and a deviation that
         explains them would grow with the noise.
         """
-        raw = torch.atanh(action.clamp(-ACTION_CLAMP, ACTION_CLAMP))
-        at_bound = action.abs() >= ACTION_CLAMP
+        raw = torch.atanh(action.clamp(-_ACTION_CLAMP, _ACTION_CLAMP))
+        at_bound = action.abs() >= _ACTION_CLAMP
         log_std = torch.where(at_bound, self.log_std.detach(), self.log_std)
         scaled = (raw - self.mean) * torch.exp(-log_std)
         gaussian = -0.5 * scaled.square() - log_std - 0.5 * math.log(2 * math.pi)

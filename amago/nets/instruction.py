@@ -13,23 +13,23 @@ from amago.nets.sequences import Sequences
 from amago.nets.settings import InstructionSettings
 from amago.types import Batch
 
-ABSENT, PENDING, CURRENT, DONE = range(4)
+_ABSENT, _PENDING, _CURRENT, _DONE = range(4)
 """What a slot of an instruction can be."""
 _MOST_CHOICES = 64
 """Whole numbers of more values than this are only scaled."""
-TOKEN_DIM = 16
+_TOKEN_DIM = 16
 """Numbers per token, where goals are words."""
 
 
-def slot_status(
+def _slot_status(
     num_slots: int, num_goals: Int[Tensor, " R"], progress: Int[Tensor, " R"]
 ) -> Int[Tensor, "R k"]:
     """ABSENT, PENDING, CURRENT or DONE for every slot of R instructions."""
     slot = torch.arange(num_slots, device=progress.device)
     done, count = progress[:, None], num_goals[:, None]
-    status = torch.full_like(slot.expand(done.shape[0], -1), PENDING)
-    status = status.masked_fill(slot == done, CURRENT).masked_fill(slot < done, DONE)
-    return status.masked_fill(slot >= count, ABSENT)
+    status = torch.full_like(slot.expand(done.shape[0], -1), _PENDING)
+    status = status.masked_fill(slot == done, _CURRENT).masked_fill(slot < done, _DONE)
+    return status.masked_fill(slot >= count, _ABSENT)
 
 
 class InstructionEncoder(nn.Module):
@@ -54,8 +54,8 @@ class InstructionEncoder(nn.Module):
         self.tokens: nn.Embedding | None = None
         width = spec.size
         if spec.kind == "token":
-            self.tokens = nn.Embedding(len(spec.vocabulary), TOKEN_DIM)
-            width *= TOKEN_DIM
+            self.tokens = nn.Embedding(len(spec.vocabulary), _TOKEN_DIM)
+            width *= _TOKEN_DIM
         else:
             low, high = torch.tensor(spec.low), torch.tensor(spec.high)
             self.register_buffer("low", low.float(), persistent=False)
@@ -72,10 +72,10 @@ class InstructionEncoder(nn.Module):
         if settings.kind == "rnn":
             # Numbers are read goal by goal, words one by one.
             words = spec.size if spec.kind == "token" else 1
-            self.rnn = nn.GRU(width // words + DONE + 1, settings.hidden[0], batch_first=True)
+            self.rnn = nn.GRU(width // words + _DONE + 1, settings.hidden[0], batch_first=True)
             self.net = mlp(settings.hidden if len(settings.hidden) > 1 else settings.hidden * 2)
         else:
-            self.net = mlp((spec.max_goals * (width + DONE + 1), *settings.hidden))
+            self.net = mlp((spec.max_goals * (width + _DONE + 1), *settings.hidden))
 
     def forward(self, batch: Batch, dtype: torch.dtype) -> Float[Tensor, "M E"]:
         """One vector per row of a batch.
@@ -106,24 +106,24 @@ class InstructionEncoder(nn.Module):
         dtype: torch.dtype,
     ) -> Float[Tensor, "R E"]:
         """R instructions, each with its progress."""
-        status = slot_status(goals.shape[1], num_goals, progress)
+        status = _slot_status(goals.shape[1], num_goals, progress)
         if self.hide_plan:
-            status = status.masked_fill(status == PENDING, ABSENT)
-        shown = status == CURRENT if self.hide_plan else status != ABSENT
+            status = status.masked_fill(status == _PENDING, _ABSENT)
+        shown = status == _CURRENT if self.hide_plan else status != _ABSENT
         features = self._goals(goals, dtype) * shown[..., None]
-        marks = F.one_hot(status, DONE + 1).to(dtype)
+        marks = F.one_hot(status, _DONE + 1).to(dtype)
         if self.rnn is None:
             slots = torch.cat((features, marks), -1).flatten(1)
         else:
             slots = self._read(self.rnn, goals, features, marks)
-        current = (features * (status == CURRENT)[..., None]).sum(1)
+        current = (features * (status == _CURRENT)[..., None]).sum(1)
         return torch.cat((self.net(slots), current), -1)
 
     def _read(
         self, rnn: nn.GRU, goals: Tensor, features: Tensor, marks: Tensor
     ) -> Float[Tensor, "R hidden"]:
         """The GRU's state after the last word of the last goal; nothing that follows is read."""
-        present = marks[..., ABSENT] == 0
+        present = marks[..., _ABSENT] == 0
         words = (goals != 0) & present[..., None] if self.tokens is not None else present[..., None]
         count = words.shape[2]
         items = features.reshape(goals.shape[0], goals.shape[1] * count, -1)

@@ -16,7 +16,7 @@ from amago.nets.place import draw, is_part
 from amago.nets.precision import exact
 from amago.nets.settings import NEGATIVE_SLOPE, Activation
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def mlp(
@@ -44,16 +44,16 @@ class Dropout(nn.Dropout):
         return x * mask.div_(keep)
 
 
-class TensorCache(Generic[T]):
+class TensorCache(Generic[_T]):
     """Keeps what was computed from tensors until one of them changes.
 
     Acting uses the same weights at every step, so what derives from them is computed once.
     """
 
     def __init__(self) -> None:
-        self._last: tuple[object, T] | None = None
+        self._last: tuple[object, _T] | None = None
 
-    def __call__(self, compute: Callable[[], T], *sources: Tensor) -> T:
+    def __call__(self, compute: Callable[[], _T], *sources: Tensor) -> _T:
         key = [(source._version, source.data_ptr(), source.dtype) for source in sources]
         if self._last is None or self._last[0] != key:
             self._last = (key, compute())

@@ -15,13 +15,13 @@ EMBEDDING_DIM = 8
 """Numbers per id where one-hots would be too wide: texts, large grids, many categories."""
 _CHANNELS = (16, 32, 32)
 """Channels after each halving of an image; the last one serves all further halvings."""
-IMAGE_FEATURES = 64
+_IMAGE_FEATURES = 64
 """Features that an image contributes to a row."""
 _SMALLEST_MAP = 8
 """Convolutions halve an image until its longer side is at most this."""
 
 
-def random_shift(images: UInt8[Tensor, "M C H W"], reach: int) -> UInt8[Tensor, "M C H W"]:
+def _random_shift(images: UInt8[Tensor, "M C H W"], reach: int) -> UInt8[Tensor, "M C H W"]:
     """Every image moved by up to `reach` pixels per axis, its edges repeated [DrQ].
 
     Rows draw their shifts from torch's global generator, which a run seeds every epoch.
@@ -92,9 +92,9 @@ class ImageEncoder(nn.Module):
         widths = [_CHANNELS[min(i, len(_CHANNELS) - 1)] for i in range(count)]
         trunk = _ResidualTrunk if settings.cnn == "residual" else _SmallTrunk
         self.trunk = trunk(channels, widths)
-        self.out = nn.Linear(widths[-1] * height * width, IMAGE_FEATURES)
-        self.norm = nn.LayerNorm(IMAGE_FEATURES)
-        self.output_dim = IMAGE_FEATURES
+        self.out = nn.Linear(widths[-1] * height * width, _IMAGE_FEATURES)
+        self.norm = nn.LayerNorm(_IMAGE_FEATURES)
+        self.output_dim = _IMAGE_FEATURES
 
     def forward(self, values: Tensor, dtype: torch.dtype) -> Float[Tensor, "M F"]:
         """Images uint8 or grids of ids [M, ...] → features; images are shifted in training."""
@@ -103,7 +103,7 @@ class ImageEncoder(nn.Module):
             x = self.embedding(x.long()).permute(0, 1, 4, 2, 3).flatten(1, 2)
         else:
             if self.training and self.reach:
-                x = random_shift(x, self.reach)
+                x = _random_shift(x, self.reach)
             x = x.to(dtype) / 255.0 - 0.5
         features: Tensor = self.norm(self.out(self.trunk(x).flatten(1)))
         return features

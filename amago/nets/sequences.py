@@ -34,17 +34,17 @@ class Sequences:
         """Rows [M, ...] without the last one of every sequence: where transitions begin."""
         if self.equal:
             return self._stacked(x)[:, :-1].flatten(0, 1)
-        return take(x, self._begins)
+        return _take(x, self._begins)
 
     def drop_first(self, x: Tensor) -> Tensor:
         """Rows [M, ...] without the first one of every sequence: where transitions end."""
         if self.equal:
             return self._stacked(x)[:, 1:].flatten(0, 1)
-        return take(x, self._ends)
+        return _take(x, self._ends)
 
     def previous(self, x: Tensor) -> Tensor:
         """The row before each row [M, ...] of its sequence; zeros before the first."""
-        return put(self.drop_last(x), self._ends, len(x))
+        return _put(self.drop_last(x), self._ends, len(x))
 
     def last_rows(self) -> Bool[Tensor, " M"]:
         """Which rows are the last of their sequence."""
@@ -62,13 +62,13 @@ class Sequences:
         """
         if self.equal:
             return self._stacked(x)
-        places = put(x, self._places, len(self.lengths) * self.longest)
+        places = _put(x, self._places, len(self.lengths) * self.longest)
         return places.view(len(self.lengths), self.longest, *x.shape[1:])
 
     def unpad(self, x: Tensor) -> Tensor:
         """The inverse of `pad`."""
         flat = x.flatten(0, 1)
-        return flat if self.equal else take(flat, self._places)
+        return flat if self.equal else _take(flat, self._places)
 
     def _stacked(self, x: Tensor) -> Tensor:
         return x.view(len(self.lengths), self.longest, *x.shape[1:])
@@ -120,7 +120,7 @@ def upload(x: Tensor, device: torch.device) -> Tensor:
     return x.to(device)
 
 
-def take(x: Tensor, index: Int[Tensor, " K"]) -> Tensor:
+def _take(x: Tensor, index: Int[Tensor, " K"]) -> Tensor:
     """x[index] for indices that are all different: its gradient is a copy, not a sum."""
     if not x.requires_grad:
         return x.index_select(0, index)
@@ -128,7 +128,7 @@ def take(x: Tensor, index: Int[Tensor, " K"]) -> Tensor:
     return taken
 
 
-def put(x: Tensor, index: Int[Tensor, " K"], size: int) -> Tensor:
+def _put(x: Tensor, index: Int[Tensor, " K"], size: int) -> Tensor:
     """Zeros [size, ...] with x at `index`; the indices are all different."""
     placed: Tensor = _Put.apply(x, index, size)  # type: ignore[no-untyped-call]
     return placed
@@ -143,7 +143,7 @@ class _Take(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return put(gradients[0], ctx.saved_tensors[0], ctx.size), None
+        return _put(gradients[0], ctx.saved_tensors[0], ctx.size), None
 
 
 class _Put(torch.autograd.Function):

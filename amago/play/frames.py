@@ -18,7 +18,7 @@ _MAX_KNOWN = 512
 _known: OrderedDict[tuple[tuple[int, ...], int], bytes] = OrderedDict()
 
 
-def png(picture: Array) -> bytes:
+def _png(picture: Array) -> bytes:
     """A frame as a PNG file; fast rather than small."""
     key = (picture.shape, hash(picture.tobytes()))
     if key not in _known:
@@ -42,7 +42,7 @@ class FrameStore:
         """Store a picture; its number."""
         number, self._next = self._next, self._next + 1
         if picture is not None:
-            self._frames[number] = png(picture)
+            self._frames[number] = _png(picture)
             self._bytes += len(self._frames[number])
         while self._bytes > self._max_bytes:
             self._bytes -= len(self._frames.pop(next(iter(self._frames))))

@@ -9,8 +9,8 @@ from typing import Any
 _Scope = MutableMapping[str, Any]
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
-Send = Callable[[_Message], Awaitable[None]]
-_Application = Callable[[_Scope, _Receive, Send], Awaitable[None]]
+_Send = Callable[[_Message], Awaitable[None]]
+_Application = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 
 class Guard:
@@ -24,7 +24,7 @@ class Guard:
     def __init__(self, app: _Application, host: str) -> None:
         self._app, self._host = app, host
 
-    async def __call__(self, scope: _Scope, receive: _Receive, send: Send) -> None:
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -54,7 +54,7 @@ class Guard:
         return True
 
 
-async def _refuse(scope: _Scope, receive: _Receive, send: Send, why: str) -> None:
+async def _refuse(scope: _Scope, receive: _Receive, send: _Send, why: str) -> None:
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 4403, "reason": why})
@@ -65,7 +65,7 @@ async def _refuse(scope: _Scope, receive: _Receive, send: Send, why: str) -> Non
     await send({"type": "http.response.body", "body": body})
 
 
-def _with_headers(send: Send, host: str) -> Send:
+def _with_headers(send: _Send, host: str) -> _Send:
     """Only our own files, no frames around us, nothing kept."""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

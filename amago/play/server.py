@@ -27,9 +27,9 @@ from amago.play.guard import Guard
 from amago.play.shelf import Shelf
 from amago.play.visitor import Reply, Visitor
 
-IDLE, FULL, MISTAKES = 4000, 4001, 4002
+_IDLE, _FULL, _MISTAKES = 4000, 4001, 4002
 """Why a session was closed, as websocket codes."""
-STATIC = {
+_STATIC = {
     "/": ("index.html", "text/html"),
     "/app.js": ("app.js", "text/javascript"),
     "/charts.js": ("charts.js", "text/javascript"),
@@ -41,7 +41,7 @@ STATIC = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class _Limits:
     """What visitors may use."""
 
     sessions: int = 64
@@ -53,7 +53,7 @@ class Limits:
 class _Playground:
     """Visitors of one server."""
 
-    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+    def __init__(self, shelf: Shelf, limits: _Limits) -> None:
         self.shelf, self.limits = shelf, limits
         self.visitors = 0
         self._thread = ThreadPoolExecutor(1, "agents")
@@ -69,7 +69,7 @@ class _Playground:
         """A visitor from the first message to the last."""
         await websocket.accept()
         if self.visitors >= self.limits.sessions:
-            await websocket.close(FULL, f"all {self.limits.sessions} sessions are in use")
+            await websocket.close(_FULL, f"all {self.limits.sessions} sessions are in use")
             return
         self.visitors += 1
         visitor = Visitor(self.shelf)
@@ -88,7 +88,7 @@ class _Playground:
                 async with asyncio.timeout(self.limits.idle_seconds):
                     text = await _receive(websocket)
             except TimeoutError:
-                await websocket.close(IDLE, "nothing was asked for a while")
+                await websocket.close(_IDLE, "nothing was asked for a while")
                 return
             try:
                 request = messages.read(text)
@@ -98,7 +98,7 @@ class _Playground:
                 continue
             reply: Reply = await self.call(_answer, visitor, request)
             await websocket.send_text(json.dumps(reply, separators=(",", ":")))
-        await websocket.close(MISTAKES, "too many messages that are not understood")
+        await websocket.close(_MISTAKES, "too many messages that are not understood")
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
@@ -119,9 +119,9 @@ def _answer(visitor: Visitor, request: dict[str, Any]) -> Reply:
         return {"type": "error", "request": request["type"], "message": str(error)}
 
 
-def make_app(shelf: Shelf, host: str = "127.0.0.1", limits: Limits | None = None) -> Guard:
+def _make_app(shelf: Shelf, host: str = "127.0.0.1", limits: _Limits | None = None) -> Guard:
     """The whole application, behind its guard."""
-    ground = _Playground(shelf, limits or Limits())
+    ground = _Playground(shelf, limits or _Limits())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -129,7 +129,7 @@ def make_app(shelf: Shelf, host: str = "127.0.0.1", limits: Limits | None = None
         yield
         ground.close()
 
-    routes: list[BaseRoute] = [Route(path, _static(*file)) for path, file in STATIC.items()]
+    routes: list[BaseRoute] = [Route(path, _static(*file)) for path, file in _STATIC.items()]
     routes += [Route("/agents", ground.agents), WebSocketRoute("/session", ground.session)]
     return Guard(Starlette(routes=routes, lifespan=lifespan), host)
 
@@ -156,7 +156,7 @@ def serve(shelf: Shelf, host: str, listening: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(
-        make_app(shelf, host),
+        _make_app(shelf, host),
         log_level="warning",
         ws_max_size=messages.MAX_BYTES,
         ws_per_message_deflate=False,

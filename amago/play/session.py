@@ -20,7 +20,7 @@ from amago.play.shelf import Loaded
 from amago.play.world import World
 from amago.types import Array, Timestep
 
-MAX_EXPERIMENTS = 24
+_MAX_EXPERIMENTS = 24
 """Wipes, changes and transplants per rollout: playing again repeats them."""
 _EMPTYING = ("wipe", "transplant")
 """Experiments after which memory holds nothing of what it held."""
@@ -196,9 +196,9 @@ class Session:
             del rollout.past[:-longest]
 
     def _experiment(self, kind: str) -> None:
-        if sum(event.kind != "step" for event in self.events) >= MAX_EXPERIMENTS:
+        if sum(event.kind != "step" for event in self.events) >= _MAX_EXPERIMENTS:
             raise ValueError(
-                f"{MAX_EXPERIMENTS} experiments are enough for one rollout; begin again"
+                f"{_MAX_EXPERIMENTS} experiments are enough for one rollout; begin again"
             )
         if self.ended:
             raise ValueError("this rollout has ended; begin again")

@@ -23,10 +23,10 @@ _BAR = 18
 def watch(session: Session, steps_per_second: float, console: Console) -> None:
     """Play a session to its end."""
     seconds = 1.0 / steps_per_second
-    with Live(panel(session), console=console, auto_refresh=False) as live:
+    with Live(_panel(session), console=console, auto_refresh=False) as live:
         for _ in _steps(session):
             started = time.monotonic()
-            live.update(panel(session), refresh=True)
+            live.update(_panel(session), refresh=True)
             time.sleep(max(0.0, seconds - (time.monotonic() - started)))
     console.print(summary(session))
 
@@ -37,17 +37,17 @@ def _steps(session: Session) -> Iterator[None]:
         yield
 
 
-def panel(session: Session) -> RenderableType:
+def _panel(session: Session) -> RenderableType:
     """The world beside step, return, policy and values."""
     picture = session.frames.picture(session.rows[-1].frame)
     table = Table.grid(padding=(0, 3))
     table.add_row(
-        Text("") if picture is None else blocks(picture), Group(*_lines(session), _policy(session))
+        Text("") if picture is None else _blocks(picture), Group(*_lines(session), _policy(session))
     )
     return table
 
 
-def blocks(picture: Array, width: int = _WIDTH) -> Text:
+def _blocks(picture: Array, width: int = _WIDTH) -> Text:
     """An RGB frame in characters: the upper half is the letter, the lower one its background."""
     height = max(2, round(width * picture.shape[0] / picture.shape[1]) // 2 * 2)
     # Means of areas: thin lines become faint, but none disappears.

@@ -30,6 +30,7 @@ RECIPE = override(
     SMALL,
     {
         "env.num_lanes": 96,
+        "rollout.steps_per_epoch": 100,
         "exploration.anneal_fraction": 0.6,
         "replay.capacity": 5_000,
         "replay.batch_rows": 2_400,
@@ -41,7 +42,7 @@ RECIPE = override(
         "heads.popart_rate": 0.005,
         "agent.discounts": "horizon",
         "agent.acting_discount": None,
-        "agent.target_tau": 0.03,
+        "agent.target_tau": 0.1,
         "optim.learning_rate": 1e-3,
         "optim.final_fraction": 0.05,
         "optim.warmup_updates": 100,
@@ -55,25 +56,11 @@ RECIPE = override(
 
 Two heads of 32 and relative positions, rows as whole transitions, about 2,400 of them an update;
 discounts from the reward alone to half the horizon, at most 50 steps; critics whose hidden layers
-are normalised and targets that follow them within 30 updates; a learning rate that falls to a
-twentieth; an optimiser that forgets the large gradients of the beginning within twenty updates.
+are normalised and targets that follow them within ten updates, so that values of fifty steps
+arrive within hundreds of updates; a learning rate that falls to a twentieth, which sharpens the
+small differences between actions; an optimiser that forgets the large gradients of the beginning
+within twenty updates.
 """
-
-MANY_TRIES = override(
-    SMALL,
-    {
-        "replay.capacity": 5_000,
-        "agent.discounts": (0.5, 0.7, 0.9, 0.95, 0.98, 0.99),
-        "agent.acting_discount": 0.98,
-        "agent.reward_scale": 100.0,
-        "agent.target_tau": 0.01,
-        "optim.learning_rate": 1e-3,
-        "run.epochs": 100,
-        "run.updates_per_epoch": 50,
-        "run.eval_interval": 5,
-    },
-)
-"""Rollouts of about a hundred steps with rewards all along: POPGym."""
 
 INSTRUCTED = override(
     SMALL,
@@ -90,29 +77,6 @@ INSTRUCTED = override(
     },
 )
 """Instructions whose goals must be looked up by place: Package Delivery, MazeRunner."""
-
-RECALL = override(
-    SMALL,
-    {
-        "env.num_lanes": 96,
-        "exploration.anneal_fraction": 0.9,
-        "replay.capacity": 10_000,
-        "replay.batch_size": 48,
-        "heads.num_critics": 2,
-        "agent.discounts": "single",
-        "agent.acting_discount": 0.5,
-        "agent.target_tau": 0.01,
-        "optim.learning_rate": 1e-3,
-        "run.epochs": 50,
-        "run.eval_interval": 5,
-    },
-)
-"""Short rollouts in which nothing but memory helps.
-
-The reward of an answer comes at once and changes nothing later, so one short horizon is enough;
-each further discount would evaluate its own candidate actions, at the price of a whole update.
-Nothing hints at the answer before it is recalled, so exploration must last until then.
-"""
 
 PAPER = override(
     Config(),

@@ -20,7 +20,7 @@ from amago.types import Array, Trajectory
 
 Frequency = Literal["step", "episode"]
 
-MIN_RARITY, MAX_RARITY, EXPONENT = 1e-3, 1e5, 4
+_MIN_RARITY, _MAX_RARITY, _EXPONENT = 1e-3, 1e5, 4
 _HEAD = struct.Struct("<QQQ")
 
 
@@ -93,8 +93,8 @@ class Rarity:
         self._keys = keys_of(counts.goals)
         # The last weight of each stands for goals that were never seen.
         self._weights = {
-            "step": rarity(counts.steps, counts.num_steps),
-            "episode": rarity(counts.episodes, counts.num_episodes),
+            "step": _rarity(counts.steps, counts.num_steps),
+            "episode": _rarity(counts.episodes, counts.num_episodes),
         }
 
     def weights(self, goals: Array, frequency: Frequency) -> Array:
@@ -109,12 +109,12 @@ class Rarity:
         return found
 
 
-def rarity(counts: Array, total: int) -> Array:
+def _rarity(counts: Array, total: int) -> Array:
     """Weights [M+1] of goals that occur `counts` times in `total`, and of one that never does."""
     frequency = np.append(counts, 0) / max(total, 1)
     with np.errstate(divide="ignore"):
         decades = -np.log10(frequency)
-    weights: Array = np.clip(decades**EXPONENT, MIN_RARITY, MAX_RARITY)
+    weights: Array = np.clip(decades**_EXPONENT, _MIN_RARITY, _MAX_RARITY)
     return weights
 
 

@@ -44,7 +44,7 @@ class Choice:
     goals: Array  # [h, goal size]
 
 
-class Hindsight(NamedTuple):
+class _Hindsight(NamedTuple):
     """One relabeling: what it began with, what it chose there, and what came of it."""
 
     before: Trajectory
@@ -66,14 +66,14 @@ class Relabeler:
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory:
         return self.look_back(trajectory, rng).after
 
-    def look_back(self, trajectory: Trajectory, rng: np.random.Generator) -> Hindsight:
+    def look_back(self, trajectory: Trajectory, rng: np.random.Generator) -> _Hindsight:
         """Relabel a trajectory and tell how; where nothing is chosen it stays what it was."""
         before = self.begin(trajectory)
         choice = self.choose(before, rng)
         if not len(choice.rows):
-            return Hindsight(before, choice, before)
-        instruction = merged(before, choice, repeats=self._repeats)
-        return Hindsight(before, choice, relabeled(before, instruction))
+            return _Hindsight(before, choice, before)
+        instruction = _merged(before, choice, repeats=self._repeats)
+        return _Hindsight(before, choice, _relabeled(before, instruction))
 
     def begin(self, trajectory: Trajectory) -> Trajectory:
         """What is relabeled: the trajectory, or what it is when asked for its first goal only."""
@@ -84,7 +84,7 @@ class Relabeler:
             )
         if self._settings.multi_goal or len(trajectory.instruction) == 1:
             return trajectory
-        return relabeled(trajectory, trajectory.instruction[:1])
+        return _relabeled(trajectory, trajectory.instruction[:1])
 
     def choose(self, trajectory: Trajectory, rng: np.random.Generator) -> Choice:
         """Draw steps without replacement, then one new goal of each; maybe none at all.
@@ -145,7 +145,7 @@ class StoreRelabeler:
         return self.snapshot()(trajectory, rng)
 
 
-def merged(trajectory: Trajectory, choice: Choice, *, repeats: bool) -> Array:
+def _merged(trajectory: Trajectory, choice: Choice, *, repeats: bool) -> Array:
     """The new instruction: what was completed and chosen in the order in which it happened,
     then what was asked for and is still open, up to the length of the old one.
 
@@ -157,11 +157,11 @@ def merged(trajectory: Trajectory, choice: Choice, *, repeats: bool) -> Array:
     happened = np.concatenate([asked[: len(completed)], choice.goals])[order]
     still_open = asked[len(completed) :]
     if not repeats:
-        still_open = without(still_open, choice.goals)
+        still_open = _without(still_open, choice.goals)
     return np.concatenate([happened, still_open])[: len(asked)]
 
 
-def without(goals: Array, taken: Array) -> Array:
+def _without(goals: Array, taken: Array) -> Array:
     """Goals [n, size] less one of each that was taken, where there is one."""
     kept = np.ones(len(goals), np.bool_)
     for goal in taken:
@@ -169,7 +169,7 @@ def without(goals: Array, taken: Array) -> Array:
     return goals[kept]
 
 
-def relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
+def _relabeled(trajectory: Trajectory, instruction: Array) -> Trajectory:
     """The trajectory as its environment would have made it, asked for this instruction."""
     assert trajectory.achieved is not None and trajectory.progress is not None
     after = follow(instruction, trajectory.achieved)

@@ -18,14 +18,14 @@ from amago.replay.reader import TrajectoryReader
 from amago.replay.window import cut, draw_window
 from amago.types import Batch, Trajectory
 
-Transform = Callable[[Trajectory, np.random.Generator], Trajectory]
+_Transform = Callable[[Trajectory, np.random.Generator], Trajectory]
 
 
 @runtime_checkable
-class WindowTransform(Protocol):
+class _WindowTransform(Protocol):
     """A transform that depends on what the store holds, such as relabeling by rarity."""
 
-    def snapshot(self) -> Transform:
+    def snapshot(self) -> _Transform:
         """The transform for the store as it is now; unaffected by what is appended later."""
 
     def __call__(self, trajectory: Trajectory, rng: np.random.Generator) -> Trajectory: ...
@@ -36,7 +36,7 @@ class _Snapshot:
     """What the batches of one call are made from; unaffected by what is appended later."""
 
     ids: NDArray[np.int64]
-    transform: Transform | None
+    transform: _Transform | None
     num_windows: int
     shares: NDArray[np.float64] | None
     """Cumulated chances of the ids to be drawn, up to 1; None: all the same."""
@@ -65,7 +65,7 @@ class Sampler:
         batch_size: int,
         context_length: int,
         seed: int,
-        transform: Transform | None = None,
+        transform: _Transform | None = None,
         batch_rows: int | None = None,
     ) -> None:
         """`transform` sees whole trajectories; windows are cut from what it returns.
@@ -138,7 +138,7 @@ class Sampler:
                 trajectory_id = int(sound[rng.integers(len(sound))])
 
     def _window(
-        self, trajectory_id: int, transform: Transform | None, rng: np.random.Generator
+        self, trajectory_id: int, transform: _Transform | None, rng: np.random.Generator
     ) -> tuple[int, Trajectory]:
         if transform is None:
             num_steps = self._store.lengths[trajectory_id]
@@ -156,7 +156,7 @@ class Sampler:
                 "collect before learning, or point to a store that has been filled"
             )
         transform = self._transform
-        if isinstance(transform, WindowTransform):
+        if isinstance(transform, _WindowTransform):
             transform = transform.snapshot()
         if self._batch_rows is None:
             return _Snapshot(ids, transform, self._batch_size, None)

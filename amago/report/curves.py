@@ -29,15 +29,15 @@ _MOST_ROWS = 8
 _SUCCESS = "eval/success_rate"
 
 Curve = tuple[Floats, Floats]
-Groups = Mapping[str, Sequence[RunRecord]]
-Panel = Callable[["Axes", RunRecord], None]
-Style = Mapping[str, Any]
-Styles = Mapping[str, Style]
-SweepPanel = Callable[["Axes", str, Groups, Styles], None]
-References = Mapping[str, Sequence[float]]
+_Groups = Mapping[str, Sequence[RunRecord]]
+_Panel = Callable[["Axes", RunRecord], None]
+_Style = Mapping[str, Any]
+Styles = Mapping[str, _Style]
+_SweepPanel = Callable[["Axes", str, _Groups, Styles], None]
+_References = Mapping[str, Sequence[float]]
 
 
-def plot_run(run: RunRecord, path: str | Path, references: References | None = None) -> None:
+def plot_run(run: RunRecord, path: str | Path, references: _References | None = None) -> None:
     """`curves.png` of one run; references (return per tenth) default to those of result.json."""
     chosen = _panels(run, references or tenths_of_others([run]))
     columns = 2 if len(chosen) == 4 else min(3, len(chosen))
@@ -56,7 +56,7 @@ def plot_run(run: RunRecord, path: str | Path, references: References | None = N
     figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
-def plot_sweep(groups: Groups, path: str | Path) -> None:
+def plot_sweep(groups: _Groups, path: str | Path) -> None:
     """Evaluations over steps, seeds thin and their mean thick, and adaptation curves."""
     names = arm_names(groups)
     groups = {names[group]: runs for group, runs in groups.items()}
@@ -75,7 +75,7 @@ def plot_sweep(groups: Groups, path: str | Path) -> None:
     figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
-def arm_styles(names: Sequence[str]) -> dict[str, Style]:
+def arm_styles(names: Sequence[str]) -> dict[str, _Style]:
     """One colour and line style for each arm, the same in all panels of a figure."""
     return {
         name: {
@@ -86,7 +86,7 @@ def arm_styles(names: Sequence[str]) -> dict[str, Style]:
     }
 
 
-def draw_arm(axes: Axes, curves: Sequence[Curve], name: str, style: Style) -> None:
+def draw_arm(axes: Axes, curves: Sequence[Curve], name: str, style: _Style) -> None:
     """One arm: its seeds thin, their mean thick."""
     curves = [curve for curve in curves if len(curve[0])]
     if not curves:
@@ -123,16 +123,16 @@ def mean_curve(curves: Sequence[Curve]) -> Curve:
     return grid, np.mean([np.interp(grid, steps, values) for steps, values in curves], axis=0)
 
 
-def _panels(run: RunRecord, references: References) -> list[Panel]:
+def _panels(run: RunRecord, references: _References) -> list[_Panel]:
     """What there is to draw of a run, the most telling first."""
-    chosen: list[Panel] = [panels.draw_return]
+    chosen: list[_Panel] = [panels.draw_return]
     if panels.keys(run, _SUCCESS) or panels.keys(run, "rollout/success"):
         chosen.append(panels.draw_success)
     if panels.shows_adaptation(run, references):
         chosen.append(lambda axes, run: panels.draw_adaptation(axes, run, references))
     if any(len(earned) > 1 for _, earned in panels.trial_returns(run)):
         chosen.append(panels.draw_trials)
-    details: tuple[tuple[str, Panel], ...] = (
+    details: tuple[tuple[str, _Panel], ...] = (
         ("loss/", panels.draw_losses),
         ("policy/entropy", panels.draw_entropy),
         ("value/q", panels.draw_values),
@@ -140,7 +140,7 @@ def _panels(run: RunRecord, references: References) -> list[Panel]:
     return chosen + [draw for prefix, draw in details if panels.keys(run, prefix)]
 
 
-def _by_task(groups: Groups) -> dict[str, dict[str, Sequence[RunRecord]]]:
+def _by_task(groups: _Groups) -> dict[str, dict[str, Sequence[RunRecord]]]:
     """Groups by preset, or by environment where a preset plays several: each has a row of its own,
     since the returns of two tasks share no scale. A whole suite has a bar chart instead."""
     envs: dict[str, set[str]] = {}
@@ -159,9 +159,9 @@ def _env_id(run: RunRecord) -> str:
     return str((run.config.get("env") or {}).get("id", ""))
 
 
-def _sweep_panels(groups: Groups) -> list[SweepPanel]:
+def _sweep_panels(groups: _Groups) -> list[_SweepPanel]:
     members = [run for runs in groups.values() for run in runs]
-    drawn: list[SweepPanel] = [_draw_returns]
+    drawn: list[_SweepPanel] = [_draw_returns]
     if len({run.method for run in members}) > 1:
         drawn.append(_draw_over_minutes)
     if any(panels.keys(run, _SUCCESS) for run in members):
@@ -174,27 +174,27 @@ def _sweep_panels(groups: Groups) -> list[SweepPanel]:
     return drawn
 
 
-def _draw_returns(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+def _draw_returns(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
     _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean"), styles)
     panels.draw_levels(axes, _scores(groups, "return_mean"))
     panels.label_steps(axes, f"{preset}: evaluation", "return per rollout")
 
 
-def _draw_over_minutes(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+def _draw_over_minutes(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
     """Methods differ in what a step of the environment costs them."""
     _draw_groups(axes, groups, lambda run: panels.minutes_series(run, "eval/return_mean"), styles)
     panels.draw_levels(axes, _scores(groups, "return_mean"))
     panels.label_minutes(axes, f"{preset}: evaluation over time", "return per rollout")
 
 
-def _draw_successes(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+def _draw_successes(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
     _draw_groups(axes, groups, lambda run: panels.series(run, _SUCCESS), styles)
     panels.draw_levels(axes, _scores(groups, "success_rate"))
     axes.set_ylim(-0.03, 1.03)
     panels.label_steps(axes, f"{preset}: success", "share of rollouts")
 
 
-def _draw_adaptations(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+def _draw_adaptations(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
     _draw_groups(axes, groups, last_tenths, styles)
     panels.draw_references(
         axes, tenths_of_others([run for runs in groups.values() for run in runs])
@@ -202,27 +202,27 @@ def _draw_adaptations(axes: Axes, preset: str, groups: Groups, styles: Styles) -
     panels.label_tenths(axes, f"{preset}: adaptation, last evaluation")
 
 
-def _draw_trials(axes: Axes, preset: str, groups: Groups, styles: Styles) -> None:
+def _draw_trials(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
     _draw_groups(axes, groups, _last_trials, styles)
     panels.label_trials(axes, f"{preset}: return per trial")
 
 
 def _draw_groups(
-    axes: Axes, groups: Groups, curve: Callable[[RunRecord], Curve], styles: Styles
+    axes: Axes, groups: _Groups, curve: Callable[[RunRecord], Curve], styles: Styles
 ) -> None:
     for group, runs in groups.items():
         name = f"{group} ({len(runs)} seed{'s' if len(runs) != 1 else ''})"
         draw_arm(axes, [curve(run) for run in runs], name, styles[group])
 
 
-def tenths_of_others(runs: Sequence[RunRecord]) -> References:
+def tenths_of_others(runs: Sequence[RunRecord]) -> _References:
     """What others earn per tenth, averaged over runs; none when their worlds differ."""
     given = _given(runs, "references")
     shared = [name for name in given[0] if all(lines.get(name) for lines in given)] if given else []
     return {name: np.mean([lines[name] for lines in given], axis=0).tolist() for name in shared}
 
 
-def _scores(groups: Groups, score: str) -> Mapping[str, float]:
+def _scores(groups: _Groups, score: str) -> Mapping[str, float]:
     """One score of random play and of the oracle, averaged over runs, where it is known."""
     given = _given([run for runs in groups.values() for run in runs], "reference_scores")
     values: dict[str, list[float]] = {}

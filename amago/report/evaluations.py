@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -14,11 +14,12 @@ from amago.doctor.history import History
 from amago.doctor.rules import below_random
 from amago.report.tables import number
 from amago.report.tenths import tenths_tell
+from amago.rollout.scores import SHOWN, Score
 
 Result = Mapping[str, Any]
-NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
+_NAMES = {"random": "random play", "no memory": "no memory", "oracle": "oracle"}
 """Other players, in the order of their columns."""
-MOST_TRIALS = 8
+_MOST_TRIALS = 8
 _SHORT_SECONDS = 60
 _WIDEST = 79
 """Columns that a title may take before it is broken."""
@@ -38,13 +39,13 @@ def headline(result: Result) -> str | None:
     text = f"return {number(pooled['return_mean'])} ± {number(pooled['return_error'])}"
     if pooled.get("success_rate") is not None:
         text += f", success {percent(pooled['success_rate'])} ± {percent(pooled['success_error'])}"
-    evaluations = counted(pooled["evaluations"], "evaluation")
-    return f"{text} ({evaluations}, {counted(pooled['episodes'], 'rollout')})"
+    evaluations = _counted(pooled["evaluations"], "evaluation")
+    return f"{text} ({evaluations}, {_counted(pooled['episodes'], 'rollout')})"
 
 
 def evaluation_table(result: Result) -> Table:
-    """Return, success and trials; a column for every player of the same worlds."""
-    others, title = players(result), f"Evaluation{_what(result)}"
+    """All known scores, then single trials; a column for every player of the same worlds."""
+    others, title = _players(result), f"Evaluation{_what(result)}"
     table = Table(
         title=title,
         min_width=min(len(title), _WIDEST),
@@ -55,15 +56,11 @@ def evaluation_table(result: Result) -> Table:
         caption_justify="left",
     )
     table.add_column("")
-    for name in ("agent", *(NAMES[other] for other in others)):
+    for name in ("agent", *(_NAMES[other] for other in others)):
         table.add_column(name, justify="right")
     scores = [result, *others.values()]
-    episodes = result.get("episodes")
-    table.add_row("return", *(_return(score, episodes) for score in scores))
-    if any(score.get("success_rate") is not None for score in scores):
-        table.add_row("success", *(percent(score.get("success_rate")) for score in scores))
-    if result.get("trials_mean") is not None:
-        table.add_row("trials", *(number(score.get("trials_mean")) for score in scores))
+    for label, cells in score_cells(scores, result.get("episodes")):
+        table.add_row(label, *cells)
     for index in _shown_trials(result):
         table.add_row(f"trial {index + 1}", *(_trial(score, index) for score in scores))
     for task, earned in result.get("tasks", {}).items():
@@ -72,10 +69,19 @@ def evaluation_table(result: Result) -> Table:
     return table
 
 
-def players(result: Result) -> dict[str, Result]:
+def score_cells(players: Sequence[Result], episodes: int | None) -> list[tuple[str, list[str]]]:
+    """The scores that any of the players has: the label, and one cell for each of them."""
+    return [
+        (score.label, [_cell(score, scores, episodes) for scores in players])
+        for score in SHOWN
+        if any(scores.get(score.key) is not None for scores in players)
+    ]
+
+
+def _players(result: Result) -> dict[str, Result]:
     """The scores of the other players, in the order of their columns."""
     known = result.get("reference_scores") or {}
-    return {name: known[name] for name in NAMES if name in known}
+    return {name: known[name] for name in _NAMES if name in known}
 
 
 def shows_tenths(result: Result, fixed_trials: int | None) -> bool:
@@ -90,19 +96,20 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}%"
 
 
-def counted(count: int, name: str) -> str:
+def _counted(count: int, name: str) -> str:
     """A number of things: 1 epoch, 2 epochs."""
     return f"{count} {name}{'s' if count != 1 else ''}"
 
 
-def standard_error(deviation: float | None, episodes: int | None) -> float | None:
+def _standard_error(deviation: float | None, episodes: int | None) -> float | None:
     return None if deviation is None or not episodes else deviation / math.sqrt(episodes)
 
 
-def _return(score: Result, episodes: int | None) -> str:
-    error = standard_error(score.get("return_std"), episodes)
-    mean = number(score.get("return_mean"))
-    return mean if error is None else f"{mean} ± {number(error)}"
+def _cell(score: Score, scores: Result, episodes: int | None) -> str:
+    value = scores.get(score.key)
+    text = percent(value) if score.percent else number(value)
+    error = _standard_error(scores.get(score.spread), episodes) if score.spread else None
+    return text if error is None else f"{text} ± {number(error)}"
 
 
 def _trial(score: Result, index: int) -> str:
@@ -117,7 +124,7 @@ def _trial(score: Result, index: int) -> str:
 def _shown_trials(result: Result) -> list[int]:
     """All trials, or the first few and the last of many."""
     count = len(result.get("return_per_trial") or ())
-    return [*range(min(count, MOST_TRIALS - 1)), *([count - 1] if count >= MOST_TRIALS else [])]
+    return [*range(min(count, _MOST_TRIALS - 1)), *([count - 1] if count >= _MOST_TRIALS else [])]
 
 
 def _what(result: Result) -> str:
@@ -127,13 +134,13 @@ def _what(result: Result) -> str:
 
 
 def _conditions(result: Result) -> str:
-    parts = [counted(result["episodes"], "rollout") if "episodes" in result else "– rollouts"]
+    parts = [_counted(result["episodes"], "rollout") if "episodes" in result else "– rollouts"]
     if result.get("greedy") is not None:
         parts.append("most likely actions" if result["greedy"] else "sampled actions")
     if result.get("redrawn"):
-        parts.append(f"{counted(result['redrawn'], 'world')} redrawn")
+        parts.append(f"{_counted(result['redrawn'], 'world')} redrawn")
     if result.get("epochs") is not None:
-        parts.append(counted(result["epochs"], "epoch"))
+        parts.append(_counted(result["epochs"], "epoch"))
     if (seconds := result.get("seconds")) is not None:
         short = seconds < _SHORT_SECONDS
         parts.append(f"{seconds:.0f} seconds" if short else f"{seconds / 60:.1f} minutes")

@@ -17,28 +17,28 @@ from amago.report.tables import number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Part = Mapping[str, Any]
+_Part = Mapping[str, Any]
 _DOTS_PER_INCH = 130
 _ARMS = ("same, kept", "same, wiped", "changed, kept", "changed, wiped")
 _PARTS = {"attention": "attention", "recall": "recall", "change": "a changed world"}
 
 
-def memory_tables(report: Part) -> Iterator[Table | str]:
+def memory_tables(report: _Part) -> Iterator[Table | str]:
     """What there is to say of each part, or why there is nothing."""
     for name, title in _PARTS.items():
         if "why_not" in report[name]:
             yield f"{title} does not apply: {report[name]['why_not']}"
     if "heads" in report["attention"]:
-        yield attention_table(report["attention"])
+        yield _attention_table(report["attention"])
     if "why_not" not in report["recall"]:
-        yield recall_table(report["recall"])
-        yield recall_sentence(report["recall"])
+        yield _recall_table(report["recall"])
+        yield _recall_sentence(report["recall"])
     if "arms" in report["change"]:
-        yield change_table(report["change"])
-        yield change_sentence(report["change"])
+        yield _change_table(report["change"])
+        yield _change_sentence(report["change"])
 
 
-def attention_table(attention: Part) -> Table:
+def _attention_table(attention: _Part) -> Table:
     """One line per head and one for all: how far back, and to what."""
     table = _table(
         f"Attention, {attention['rollouts']} rollouts",
@@ -55,7 +55,7 @@ def attention_table(attention: Part) -> Table:
     return table
 
 
-def recall_table(recall: Part) -> Table:
+def _recall_table(recall: _Part) -> Table:
     """Return against the rows that memory keeps."""
     table = _table("Recall: memory of the last n rows alone", "±: standard error; same worlds")
     for column in ("n", "return", "lost", "success"):
@@ -68,7 +68,7 @@ def recall_table(recall: Part) -> Table:
     return table
 
 
-def recall_sentence(recall: Part) -> str:
+def _recall_sentence(recall: _Part) -> str:
     """The longest recall that is needed."""
     if recall["left_out"]:
         skipped = ", ".join(map(str, recall["left_out"]))
@@ -84,7 +84,7 @@ def recall_sentence(recall: Part) -> str:
     )
 
 
-def change_table(change: Part) -> Table:
+def _change_table(change: _Part) -> Table:
     """Return after the moment of the change."""
     table = _table(
         f"A fact made false at step {change['time']}: {change['what']}",
@@ -98,7 +98,7 @@ def change_table(change: Part) -> Table:
     return table
 
 
-def change_sentence(change: Part) -> str:
+def _change_sentence(change: _Part) -> str:
     """Whether what was remembered stands in the way."""
     misled = change["misled"]
     told = f"{number(abs(misled['mean']))} ± {number(misled['error'])}"
@@ -109,7 +109,7 @@ def change_sentence(change: Part) -> str:
     return "in the changed world an empty memory earns as much, within twice the standard error"
 
 
-def plot_memory(report: Part, path: str | Path, title: str) -> None:
+def plot_memory(report: _Part, path: str | Path, title: str) -> None:
     """`memory.png`: the parts that there are, side by side; no file where there is none."""
     draws = [_draw_attention] if "heads" in report["attention"] else []
     if report["recall"]["points"]:
@@ -128,7 +128,7 @@ def plot_memory(report: Part, path: str | Path, title: str) -> None:
     figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
-def _draw_attention(axes: Axes, report: Part) -> None:
+def _draw_attention(axes: Axes, report: _Part) -> None:
     attention = report["attention"]
     shown = _shown_kinds(attention)
     places = range(len(shown))
@@ -145,9 +145,9 @@ def _draw_attention(axes: Axes, report: Part) -> None:
     axes.legend(fontsize=8)
 
 
-def _draw_recall(axes: Axes, report: Part) -> None:
+def _draw_recall(axes: Axes, report: _Part) -> None:
     recall = report["recall"]
-    points: Sequence[Part] = recall["points"]
+    points: Sequence[_Part] = recall["points"]
     whole = recall["whole"]
     axes.errorbar([p["rows"] for p in points], [p["return_mean"] for p in points],
                   [2 * p["return_error"] for p in points], color=PALETTE[0], marker="o",
@@ -159,7 +159,7 @@ def _draw_recall(axes: Axes, report: Part) -> None:
     axes.legend(fontsize=8)
 
 
-def _draw_change(axes: Axes, report: Part) -> None:
+def _draw_change(axes: Axes, report: _Part) -> None:
     change = report["change"]
     arms = [change["arms"][name] for name in _ARMS]
     colors = (PALETTE[0], "#9DB8CC", PALETTE[1], "#E8B48C")
@@ -170,13 +170,13 @@ def _draw_change(axes: Axes, report: Part) -> None:
     axes.title.set_fontsize(9)
 
 
-def _shown_kinds(attention: Part) -> list[str]:
+def _shown_kinds(attention: _Part) -> list[str]:
     """The kinds of rows that there were."""
     even = attention["mean"]["even"]
     return [kind for kind, share in even.items() if share > 0]
 
 
-def _return(scores: Part) -> str:
+def _return(scores: _Part) -> str:
     return f"{number(scores['return_mean'])} ± {number(scores['return_error'])}"
 
 

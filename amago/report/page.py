@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from amago.report import panels
-from amago.report.evaluations import verdict
+from amago.report.evaluations import score_cells, verdict
 from amago.report.runs import RunRecord
 from amago.report.svg import Line, chart
 from amago.report.titles import played_env, run_title
@@ -59,17 +59,16 @@ def _scores(run: RunRecord) -> str:
         for name, blocks in (result.get("references") or {}).items()
         if name not in known
     ]
-    cells = [
-        (_NAMES.get(name, name), *(_number(scores.get(key), key) for key in _COLUMNS))
-        for name, scores in rows
-    ]
-    note = f"<p>{result.get('episodes', '?')} rollouts in worlds that were never used before.</p>"
+    columns = score_cells([scores for _, scores in rows], result.get("episodes"))
+    names = [_NAMES.get(name, name) for name, _ in rows]
+    cells = list(zip(names, *(column for _, column in columns), strict=True))
+    note = (
+        f"<p>{result.get('episodes', '?')} rollouts in worlds that were never used before; "
+        "±: standard error.</p>"
+    )
     warning = verdict(result)
     first = f"<p><strong>{escape(warning)}</strong></p>" if warning else ""
-    return first + _table(("", *_COLUMNS.values()), cells) + note
-
-
-_COLUMNS = {"return_mean": "return", "success_rate": "success", "length_mean": "steps"}
+    return first + _table(("", *(label for label, _ in columns)), cells) + note
 
 
 def _film(shown: Shown) -> str:
@@ -185,12 +184,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
     heading = f"<thead><tr>{top}</tr></thead>" if any(head) else ""
     return f'<div class="wide"><table>{heading}<tbody>{lines}</tbody></table></div>'
-
-
-def _number(value: Any, key: str) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.0%}" if key == "success_rate" else f"{value:.4g}"
 
 
 def _text(value: Any) -> str:

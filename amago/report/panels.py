@@ -41,7 +41,7 @@ def draw_return(axes: Axes, run: RunRecord) -> None:
         error = 2.0 * spreads / np.sqrt(np.maximum(episodes, 1.0))
         axes.fill_between(steps, values - error, values + error, color=PALETTE[0], alpha=0.2,
                           linewidth=0, label="± 2 standard errors")  # fmt: skip
-    draw_levels(axes, levels(run, "return_mean"))
+    draw_levels(axes, _levels(run, "return_mean"))
     label_steps(axes, "Return", "return per rollout")
 
 
@@ -56,7 +56,7 @@ def draw_success(axes: Axes, run: RunRecord) -> None:
     _draw_training(axes, run, TRAINING_SUCCESS)
     axes.plot(*series(run, "eval/success_rate"), color=PALETTE[2], marker="o", markersize=3,
               label="evaluation")  # fmt: skip
-    draw_levels(axes, levels(run, "success_rate"))
+    draw_levels(axes, _levels(run, "success_rate"))
     axes.set_ylim(-0.03, 1.03)
     label_steps(axes, "Success", "share of rollouts")
 
@@ -128,7 +128,7 @@ def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
         axes.axhline(level, color=color, linestyle=style, linewidth=1.5, label=name)
 
 
-def levels(run: RunRecord, score: str) -> dict[str, float]:
+def _levels(run: RunRecord, score: str) -> dict[str, float]:
     """One score of the oracle, random play and a control, as far as a run knows it."""
     known = (run.result or {}).get("reference_scores") or {}
     if "random" not in known:

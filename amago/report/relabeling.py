@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _DOTS_PER_INCH = 130
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+_BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 _LINE_LENGTH = 105
 """Characters of a heading that fit above a panel."""
 
@@ -57,12 +57,12 @@ def _draw_progress(axes: Axes, trajectory: Trajectory, goal_spec: GoalSpec, name
     from matplotlib.ticker import MaxNLocator
 
     assert trajectory.progress is not None and trajectory.instruction is not None
-    axes.step(np.arange(len(trajectory.progress)), trajectory.progress, where="post", color=BLUE,
+    axes.step(np.arange(len(trajectory.progress)), trajectory.progress, where="post", color=_BLUE,
               label="goals complete")  # fmt: skip
     rows = completed_rows(trajectory)
     counts = np.arange(1, len(rows) + 1)
-    axes.plot(rows, counts, "o", color=ORANGE, label="a goal is completed: reward +1")
-    axes.axvline(trajectory.num_steps, color=GREY, linestyle=":", label="the rollout ends")
+    axes.plot(rows, counts, "o", color=_ORANGE, label="a goal is completed: reward +1")
+    axes.axvline(trajectory.num_steps, color=_GREY, linestyle=":", label="the rollout ends")
     for goal, row, count in zip(trajectory.instruction, rows, counts, strict=False):
         # On the side where the curve is not, unless that is outside of the panel.
         early = row < 0.15 * axes.get_xlim()[1]
@@ -85,9 +85,9 @@ def _draw_steps(
     chosen = np.zeros(0, np.int64) if choice is None else choice.rows
     free = open_candidates(trajectory, goal_spec).rows
     lines: list[tuple[str, Array, str, str]] = [
-        ("achieved", achieving_rows(trajectory), GREY, "step that achieved goals"),
-        ("candidate", free, BLUE, "step that may be chosen in hindsight"),
-        ("chosen", chosen, GREEN, "step that was chosen"),
+        ("achieved", achieving_rows(trajectory), _GREY, "step that achieved goals"),
+        ("candidate", free, _BLUE, "step that may be chosen in hindsight"),
+        ("chosen", chosen, _GREEN, "step that was chosen"),
     ]
     for height, (_, rows, colour, label) in enumerate(lines):
         axes.plot(rows, np.full(len(rows), height), "|", color=colour, markersize=11,
@@ -106,9 +106,9 @@ def plot_choices(choices: Sequence[GoalChoice], path: str | Path) -> None:
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     rarity = [choice.trajectories for choice in choices]
-    axes.plot(rarity, [choice.with_importance for choice in choices], "o", color=BLUE,
+    axes.plot(rarity, [choice.with_importance for choice in choices], "o", color=_BLUE,
               alpha=0.6, label="rare goals preferred")  # fmt: skip
-    axes.plot(rarity, [choice.without_importance for choice in choices], "s", color=ORANGE,
+    axes.plot(rarity, [choice.without_importance for choice in choices], "s", color=_ORANGE,
               alpha=0.6, markersize=4, label="all goals alike")  # fmt: skip
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

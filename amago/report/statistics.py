@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 def final_window_mean(evaluations: Sequence[float]) -> float:
@@ -67,15 +67,15 @@ def stratified_bootstrap_interval(
     return float(low), float(high)
 
 
-def _interquartile_means(samples: Floats) -> Floats:
+def _interquartile_means(samples: _Floats) -> _Floats:
     """Interquartile means [R] of the rows of samples [R, n]."""
     size = samples.shape[1]
     cut = size // 4
-    means: Floats = np.sort(samples, axis=1)[:, cut : size - cut].mean(axis=1)
+    means: _Floats = np.sort(samples, axis=1)[:, cut : size - cut].mean(axis=1)
     return means
 
 
-def _checked(values: Sequence[float]) -> Floats:
+def _checked(values: Sequence[float]) -> _Floats:
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"expected a list of at least one score, got shape {array.shape}")

@@ -29,7 +29,7 @@ def normalised(value: float) -> float:
     return (value - low) / (high - low)
 
 
-def suite_rows(groups: Mapping[str, Sequence[RunRecord]]) -> list[Row]:
+def _suite_rows(groups: Mapping[str, Sequence[RunRecord]]) -> list[Row]:
     """One row per arm and environment. An arm is all runs that differ in it and in seed alone."""
     rows: list[Row] = []
     for summary in sweep_rows(groups):
@@ -99,20 +99,20 @@ def _suite_table(rows: Sequence[Row]) -> Table:
 def report_suite(root: str | Path, console: Console | None = None) -> list[Row]:
     """Write suite.json, .csv and .png into a sweep's folder, and print a table per arm."""
     folder = Path(root)
-    rows = suite_rows(find_runs(folder))
+    rows = _suite_rows(find_runs(folder))
     over_all = arms(rows)
     plain = [{key: value for key, value in row.items() if key != "arm"} for row in rows]
     document = {"suite": over_all, "environments": plain}
     (folder / "suite.json").write_text(json.dumps(document, indent=2) + "\n")
     write_csv(folder / "suite.csv", tuple(plain[0]), plain)
-    plot_suite(rows, folder / "suite.png")
+    _plot_suite(rows, folder / "suite.png")
     for arm in dict.fromkeys(row["arm"] for row in rows):
         members = [row for row in rows if row["arm"] == arm]
         (console or Console()).print(_suite_table(members))
     return over_all
 
 
-def plot_suite(rows: Sequence[Row], path: str | Path) -> None:
+def _plot_suite(rows: Sequence[Row], path: str | Path) -> None:
     """A bar per environment and arm, from the lowest to the highest seed, MMER as a tick."""
     from matplotlib.figure import Figure
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 560, 260
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 40
+_WIDTH, _HEIGHT = 560, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 40
 _TICKS = 4
 
-Points = Sequence[tuple[float, float]]
+_Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Line:
     """One curve; `kind` is a CSS class of the page, such as agent, faint, random or oracle."""
 
-    points: Points
+    points: _Points
     kind: str
 
 
@@ -32,8 +32,8 @@ def chart(lines: Mapping[str, Line], x_label: str, y_label: str) -> str:
     if not points:
         return ""
     x_ticks, y_ticks = _ticks([x for x, _ in points]), _ticks([y for _, y in points])
-    across = _Scale(x_ticks, LEFT, WIDTH - RIGHT)
-    up = _Scale(y_ticks, HEIGHT - BOTTOM, TOP)
+    across = _Scale(x_ticks, _LEFT, _WIDTH - _RIGHT)
+    up = _Scale(y_ticks, _HEIGHT - _BOTTOM, _TOP)
 
     def drawn(name: str) -> str:
         kept = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in finite[name])
@@ -49,7 +49,7 @@ def chart(lines: Mapping[str, Line], x_label: str, y_label: str) -> str:
         if len(kept) < 30
     ]
     parts.append(
-        f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 4}" class="mid">{escape(x_label)}</text>'
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 4}" class="mid">{escape(x_label)}</text>'
     )
     legend = "".join(
         f'<span><i class="{escape(line.kind)}"></i>{escape(name)}</span>'
@@ -57,7 +57,7 @@ def chart(lines: Mapping[str, Line], x_label: str, y_label: str) -> str:
         if finite[name]
     )
     return (
-        f'<figure><figcaption>{escape(y_label)}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<figure><figcaption>{escape(y_label)}</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'role="img" aria-label="{escape(y_label)} over {escape(x_label)}">{"".join(parts)}</svg>'
         f'<div class="legend">{legend}</div></figure>'
     )
@@ -65,12 +65,12 @@ def chart(lines: Mapping[str, Line], x_label: str, y_label: str) -> str:
 
 def _grid(x_ticks: list[float], y_ticks: list[float], across: _Scale, up: _Scale) -> str:
     lines = [
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(y):.1f}" y2="{up(y):.1f}"/>'
-        f'<text x="{LEFT - 6}" y="{up(y) + 4:.1f}" class="end">{short(y)}</text>'
+        f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{up(y):.1f}" y2="{up(y):.1f}"/>'
+        f'<text x="{_LEFT - 6}" y="{up(y) + 4:.1f}" class="end">{_short(y)}</text>'
         for y in y_ticks
     ]
     lines += [
-        f'<text x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 16}" class="mid">{short(x)}</text>'
+        f'<text x="{across(x):.1f}" y="{_HEIGHT - _BOTTOM + 16}" class="mid">{_short(x)}</text>'
         for x in x_ticks
     ]
     return "".join(lines)
@@ -99,7 +99,7 @@ def _ticks(values: Sequence[float]) -> list[float]:
     return [number * unit for number in range(first, last + 1)]
 
 
-def short(value: float) -> str:
+def _short(value: float) -> str:
     """12.5k rather than 12500."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:

@@ -15,8 +15,14 @@ from amago.presets.arms import arm_names
 from amago.report.curves import plot_sweep
 from amago.report.runs import Row, find_runs
 from amago.report.tables import sweep_rows, sweep_table
+from amago.rollout.scores import COMPARED
 
-_CURVE_COLUMNS = ("epoch", "env_steps", "minutes", "eval/return_mean", "eval/success_rate")
+_CURVE_COLUMNS = (
+    "epoch",
+    "env_steps",
+    "minutes",
+    *(score.evaluation for score in COMPARED.values()),
+)
 _MOST_EVALUATIONS = 200
 
 

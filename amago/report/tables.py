@@ -149,7 +149,7 @@ def _sweep_row(group: str, runs: Sequence[RunRecord]) -> Row:
         "iqm_high": high,
         "final_evaluation_per_seed": [run.result and run.result["return_mean"] for run in runs],
         "final_evaluation_mean": _mean([result["return_mean"] for result in results]),
-        "random_mean": _mean([random_return(run) for run in runs]),
+        "random_mean": _mean([_random_return(run) for run in runs]),
         "not_better_than_random": not_better_than_random(runs),
         "success_per_seed": successes,
         "success_rate": _mean(successes),
@@ -160,7 +160,7 @@ def _sweep_row(group: str, runs: Sequence[RunRecord]) -> Row:
     }
 
 
-def random_return(run: RunRecord) -> float | None:
+def _random_return(run: RunRecord) -> float | None:
     """What random play earns in the worlds of a run's final test, or of its first evaluation."""
     scores = ((run.result or {}).get("reference_scores") or {}).get("random") or {}
     logged = (row.get("random/return_mean") for row in run.metrics)
@@ -170,7 +170,7 @@ def random_return(run: RunRecord) -> float | None:
 
 def not_better_than_random(runs: Sequence[RunRecord]) -> bool:
     """Whether the final tests of a group are, on average, not above random play."""
-    pairs = [(run.result["return_mean"], random_return(run)) for run in runs if run.result]
+    pairs = [(run.result["return_mean"], _random_return(run)) for run in runs if run.result]
     known = [(mean, random) for mean, random in pairs if random is not None]
     return bool(known) and fmean(mean - random for mean, random in known) <= 0.0
 

@@ -17,16 +17,16 @@ from amago.report.tables import number
 if TYPE_CHECKING:
     import optuna
 
-MOST_ROWS = 20
+_MOST_ROWS = 20
 
 
 def tuning_report(
     root: Path, preset: str, study: optuna.Study, changes: Sequence[str], console: Console
 ) -> list[dict[str, Any]]:
     """Write trials.json, print the best trials and how to train the first."""
-    rows = trial_rows(study)
+    rows = _trial_rows(study)
     (root / "trials.json").write_text(json.dumps(rows, indent=2) + "\n")
-    console.print(tuning_table(rows))
+    console.print(_tuning_table(rows))
     if rows and rows[0]["value"] is not None:
         best = dict(c.split("=", 1) for c in changes)
         best |= {key: str(value) for key, value in rows[0]["settings"].items()}
@@ -37,7 +37,7 @@ def tuning_report(
     return rows
 
 
-def trial_rows(study: optuna.Study) -> list[dict[str, Any]]:
+def _trial_rows(study: optuna.Study) -> list[dict[str, Any]]:
     """All trials, the best first; those that were pruned or failed have no value."""
     rows = [
         {
@@ -53,7 +53,7 @@ def trial_rows(study: optuna.Study) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["value"] is None, -(row["value"] or 0.0)))
 
 
-def tuning_table(rows: Sequence[dict[str, Any]]) -> Table:
+def _tuning_table(rows: Sequence[dict[str, Any]]) -> Table:
     """One line per trial; settings fold onto further lines."""
     table = Table(
         title=f"Trials, the best first ({len(rows)} in all)",
@@ -67,7 +67,7 @@ def tuning_table(rows: Sequence[dict[str, Any]]) -> Table:
     table.add_column("return", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("settings", overflow="fold")
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:_MOST_ROWS]:
         value = number(row["value"]) if row["value"] is not None else f"({number(row['last'])})"
         settings = "\n".join(f"{key}={_short(value)}" for key, value in row["settings"].items())
         table.add_row(str(row["trial"]), value, row["state"], settings)

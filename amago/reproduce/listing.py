@@ -37,7 +37,7 @@ class Where:
         return planned(experiment, self.scale, seeds, self.root, self.changes)
 
 
-def hours(experiment: Experiment, where: Where, known: Mapping[str, Pace]) -> float | None:
+def _hours(experiment: Experiment, where: Where, known: Mapping[str, Pace]) -> float | None:
     """Hours of one core for all runs; None where no run of a preset was ever timed."""
     total = 0.0
     for run in where.runs(experiment):
@@ -60,7 +60,7 @@ def forecast(entries: Mapping[str, Entry], where: Where, known: Mapping[str, Pac
     ]
     jobs = {run.job.run_dir: run.job for entry in experiments for run in where.runs(entry)}
     left = sum(next_step(job) != "skip" for job in jobs.values())
-    predicted = [hours(entry, where, known) for entry in experiments]
+    predicted = [_hours(entry, where, known) for entry in experiments]
     total = sum(value for value in predicted if value is not None)
     more = " and those never timed" if None in predicted else ""
     return (
@@ -121,7 +121,7 @@ def _cells(entry: Entry, where: Where, known: Mapping[str, Pace]) -> tuple[str, 
         return "–", "–", f"no {where.scale} preset"
     runs = where.runs(entry)
     done_runs = sum(next_step(run.job) == "skip" for run in runs)
-    predicted = hours(entry, where, known)
+    predicted = _hours(entry, where, known)
     published = _published(entry, where)
     done = max(done_runs, len(published[0]))
     return f"{done} of {len(runs)}", "?" if predicted is None else f"{predicted:.1f}", published[1]

@@ -47,12 +47,12 @@ def planned(
     for seed in dict.fromkeys(seeds):
         for arm in experiment.arms:
             name = experiment.preset_of(arm, scale)
-            settings = changed(experiment.settings_of(arm, scale), changes)
+            settings = _changed(experiment.settings_of(arm, scale), changes)
             found += [Planned(arm, job) for job in plan([name], [seed], settings, root)]
     return found
 
 
-def changed(settings: Sequence[str], changes: Sequence[str]) -> list[str]:
+def _changed(settings: Sequence[str], changes: Sequence[str]) -> list[str]:
     """Settings as key=value, some of them replaced."""
     merged = parse_overrides(settings) | parse_overrides(changes)
     return [f"{key}={value}" for key, value in merged.items()]

@@ -6,7 +6,6 @@ instruction.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, literal, override
-from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.instructions import success_per_instruction
@@ -28,10 +26,10 @@ from amago.training.header import read_header
 from amago.training.process import prepare_process
 from amago.training.source import Source, find_source
 
-KEPT = "kept"
+_KEPT = "kept"
 
 
-def run_probe(run: Path, probe: Probe) -> dict[str, Any]:
+def _run_probe(run: Path, probe: Probe) -> dict[str, Any]:
     """The scores of every checkpoint that the probe asks for."""
     rows = []
     seed = int(read_header(run)["seed"])
@@ -54,10 +52,7 @@ def run_probe(run: Path, probe: Probe) -> dict[str, Any]:
 def _scores(
     source: Source, env: EnvSettings, settings: PlaySettings, probe: Probe
 ) -> list[dict[str, Any]]:
-    with contextlib.closing(
-        make_vector(source.config.env, seed=0, num_lanes=max(1, len(source.config.env.ids)))
-    ) as vector:
-        agent = source.build(vector.spec).eval()
+    agent = source.build().eval()
     if probe.instructions:
         policy = make_policy(agent, settings)
         return success_per_instruction(policy, agent.spec, env, settings, probe.instructions)
@@ -68,7 +63,7 @@ def _scores(
 
 
 def _sources(run: Path, which: str) -> Iterator[Source]:
-    if which != KEPT:
+    if which != _KEPT:
         yield find_source(run, which)
         return
     for path in reversed(kept.kept(run / "checkpoints")):
@@ -86,7 +81,7 @@ def main(run: str, probe: str, folder: str) -> None:
         key: tuple(value) if isinstance(value, list) else value
         for key, value in json.loads(probe).items()
     }
-    result = run_probe(Path(run), Probe(**fields))
+    result = _run_probe(Path(run), Probe(**fields))
     Path(folder).mkdir(parents=True, exist_ok=True)
     write_json(Path(folder) / "result.json", result)
 

@@ -41,7 +41,7 @@ def publish(
                 shutil.copyfile(scores, kept)
     for arm in {run.arm for run in made}:
         _drop_earlier(experiment, scale, folder / "data" / arm.folder, made)
-    return write(folder, out)
+    return _write(folder, out)
 
 
 def _drop_earlier(
@@ -55,7 +55,7 @@ def _drop_earlier(
             shutil.rmtree(path)
 
 
-def write(folder: Path, out: Path) -> Claim:
+def _write(folder: Path, out: Path) -> Claim:
     """The page and picture of a claim, and the indexes around it."""
     claim = read_claim(folder)
     write_claim(claim)
@@ -65,7 +65,7 @@ def write(folder: Path, out: Path) -> Claim:
 
 def publish_measurement(entry: Measurement, out: Path) -> Claim:
     """The page and picture of what was measured."""
-    return write(out / entry.claim, out)
+    return _write(out / entry.claim, out)
 
 
 def publish_board(entry: Leaderboard, out: Path) -> Path:

@@ -15,13 +15,13 @@ import numpy as np
 from amago.presets.base import PAPER
 from amago.rollout.exploration import annealed
 
-FILE = "schedule.csv"
+_FILE = "schedule.csv"
 _HORIZON = 500
 _MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _POINTS = 26
 
 
-def rows() -> list[tuple[float, float, float]]:
+def _rows() -> list[tuple[float, float, float]]:
     """Share of the annealing that has passed, share of the rollout, ε."""
     time = np.linspace(0, _HORIZON, _POINTS)
     return [
@@ -33,10 +33,10 @@ def rows() -> list[tuple[float, float, float]]:
 
 def main(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with (Path(folder) / FILE).open("w", newline="", encoding="utf-8") as file:
+    with (Path(folder) / _FILE).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("annealed", "rollout", "epsilon"))
-        writer.writerows(rows())
+        writer.writerows(_rows())
 
 
 if __name__ == "__main__":

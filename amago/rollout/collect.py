@@ -12,11 +12,11 @@ from amago.rollout.recorder import Recorder
 from amago.rollout.stats import RolloutRecord, RolloutTracker
 from amago.types import Policy, Trajectory, VectorEnv
 
-Sink = Callable[[Sequence[Trajectory]], None]
+_Sink = Callable[[Sequence[Trajectory]], None]
 
 
 def collect(
-    env: VectorEnv, policy: Policy, exploration: Exploration, steps: int, sink: Sink
+    env: VectorEnv, policy: Policy, exploration: Exploration, steps: int, sink: _Sink
 ) -> tuple[list[RolloutRecord], int]:
     """At least `steps` steps per lane, handed over rollout by rollout.
 

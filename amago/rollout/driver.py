@@ -8,14 +8,14 @@ import numpy as np
 
 from amago.types import Array, Policy, Step, Timestep, VectorEnv
 
-Perturb = Callable[[Timestep, Array, Array], Array]
+_Perturb = Callable[[Timestep, Array, Array], Array]
 """(rows, actions, their lanes) → the actions that are executed."""
 
 
 def drive(
     env: VectorEnv,
     policy: Policy,
-    perturb: Perturb | None = None,
+    perturb: _Perturb | None = None,
     idle: Array | None = None,
 ) -> Iterator[Step]:
     """Reset every lane, then act for ever; the consumer decides when to stop.

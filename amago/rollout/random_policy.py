@@ -7,7 +7,7 @@ import numpy as np
 from amago.types import ACTION_MASK, ActionSpec, Array, EnvSpec, Timestep
 
 
-def random_allowed(rng: np.random.Generator, mask: Array) -> Array:
+def _random_allowed(rng: np.random.Generator, mask: Array) -> Array:
     """One allowed action per row of a mask; a row that allows nothing allows everything."""
     allowed = mask.astype(bool)
     allowed = allowed | ~allowed.any(-1, keepdims=True)
@@ -25,11 +25,11 @@ def random_actions(rng: np.random.Generator, action: ActionSpec, rows: Timestep)
     if action.kind == "discrete":
         if mask is None:
             return rng.integers(action.size, size=count)
-        return random_allowed(rng, mask)
+        return _random_allowed(rng, mask)
     if mask is None:
         return rng.integers(action.sizes, size=(count, len(action.sizes)))
     parts = np.split(mask, np.cumsum(action.sizes)[:-1], -1)
-    return np.stack([random_allowed(rng, part) for part in parts], -1)
+    return np.stack([_random_allowed(rng, part) for part in parts], -1)
 
 
 class RandomPolicy:

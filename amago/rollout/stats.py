@@ -1,10 +1,9 @@
-"""Returns, lengths and success of finished rollouts, also per tenth of the horizon."""
+"""One record per finished rollout: return, length, success, trials, return per tenth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,76 +90,3 @@ class RolloutTracker:
             trials=tuple(self._trials[lane]),
             num_goals=None if rows.num_goals is None else int(rows.num_goals[row]),
         )
-
-
-Summary = dict[str, Any]
-"""Means over rollouts by name."""
-
-
-def summarise(records: Iterable[RolloutRecord]) -> Summary:
-    """Means over rollouts, and per task under "tasks" where there are several.
-
-    Success and blocks are None where no rollout knows them.
-    """
-    played = list(records)
-    tasks: dict[str, list[RolloutRecord]] = {}
-    for record in played:
-        tasks.setdefault(record.task, []).append(record)
-    if len(tasks) < 2:
-        return _means(played)
-    return {**_means(played), "tasks": {name: _means(tasks[name]) for name in sorted(tasks)}}
-
-
-def success_by_length(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]:
-    """Success and number of rollouts by the number of goals asked for, where that is known."""
-    found: dict[int, list[bool]] = {}
-    for record in records:
-        if record.num_goals is not None and record.success is not None:
-            found.setdefault(record.num_goals, []).append(record.success)
-    return {
-        str(length): {"success_rate": float(np.mean(known)), "episodes": len(known)}
-        for length, known in sorted(found.items())
-    }
-
-
-def _means(records: list[RolloutRecord]) -> Summary:
-    totals = np.array([record.total for record in records])
-    known = [record.success for record in records if record.success is not None]
-    blocks = [record.blocks for record in records if record.blocks is not None]
-    return {
-        "return_mean": float(totals.mean()),
-        "return_std": float(totals.std()),
-        "success_rate": float(np.mean(known)) if known else None,
-        **_per_trial(records),
-        "return_per_block": np.mean(blocks, 0).tolist() if blocks else None,
-        "length_mean": float(np.mean([record.length for record in records])),
-        "episodes": len(records),
-    }
-
-
-def _per_trial(records: list[RolloutRecord]) -> Summary:
-    """Trials per rollout, and means of the first trial, the second and so on.
-
-    Where solved trials make room for more, a trial's mean is over all rollouts or none: those
-    that only fast rollouts reach are left out, and so is the last one, which the end cuts off.
-    """
-    counts = {len(record.trials) for record in records}
-    if max(counts) < 2:
-        return {"trials_mean": None, "return_per_trial": None, "success_per_trial": None}
-    alike = min(counts) if len(counts) == 1 else min(counts) - 1
-    trials = [record.trials[:alike] for record in records]
-    known = alike > 0 and all(trial.success is not None for row in trials for trial in row)
-    return {
-        "trials_mean": float(np.mean([len(record.trials) for record in records])),
-        "return_per_trial": _mean_rows([[t.earned for t in row] for row in trials], alike),
-        "success_per_trial": _mean_rows([[t.success for t in row] for row in trials], alike)
-        if known
-        else None,
-    }
-
-
-def _mean_rows(rows: list[list[Any]], width: int) -> list[float] | None:
-    if not width:
-        return None
-    means: list[float] = np.mean(np.array(rows, np.float64), 0).tolist()
-    return means

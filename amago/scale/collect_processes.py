@@ -46,7 +46,7 @@ class ProcessFleet:
     def add(self) -> int:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
-            target=serve, args=(theirs, self._pickled), daemon=self._daemon
+            target=_serve, args=(theirs, self._pickled), daemon=self._daemon
         )
         try:
             process.start()
@@ -102,7 +102,7 @@ class ProcessFleet:
         return Ready(number) if harvest is None else Played(number, harvest)
 
 
-def serve(pipe: Connection, pickled: bytes) -> None:
+def _serve(pipe: Connection, pickled: bytes) -> None:
     """The life of a collector's process: play until the other end of the pipe is closed."""
     with contextlib.ExitStack() as opened, reporting_to(pipe):
         collector = Collector(cloudpickle.loads(pickled))

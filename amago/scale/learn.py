@@ -47,12 +47,12 @@ def start_learners(run: TrainingRun) -> Feed:
                 f"started {launched.size} ranks, got {wanted}"
             )
         _check_windows(run, launched.size)
-        return RankFeed(run, launched, None)
+        return _RankFeed(run, launched, None)
     if wanted == 1:
         return LocalFeed()
     ranks = _launch(run)
     try:
-        return RankFeed(run, ranks.first, ranks)
+        return _RankFeed(run, ranks.first, ranks)
     except BaseException:
         ranks.close()
         raise
@@ -65,7 +65,7 @@ def _launch(run: TrainingRun) -> Ranks:
     return RankProcesses(run.config)
 
 
-class RankFeed:
+class _RankFeed:
     """The first rank's side: deals batches out and compares what the ranks have learned."""
 
     def __init__(self, run: TrainingRun, own: Seat, ranks: Ranks | None) -> None:

@@ -25,15 +25,15 @@ def deal(batches: Iterator[Batch], group: Group, accumulate: int) -> Iterator[Sh
                 group.send(share, rank)
             yield own
 
-    return ahead(made)
+    return _ahead(made)
 
 
 def receive(count: int, group: Group) -> Iterator[Share]:
     """The shares that the first rank sends."""
-    return ahead(lambda: (group.receive() for _ in range(count)))
+    return _ahead(lambda: (group.receive() for _ in range(count)))
 
 
-def ahead(make: Callable[[], Iterator[Share]], room: int = PREFETCH) -> Iterator[Share]:
+def _ahead(make: Callable[[], Iterator[Share]], room: int = PREFETCH) -> Iterator[Share]:
     """Items that a thread makes while earlier ones are used, up to `room` of them."""
     items: queue.Queue[Share | BaseException | None] = queue.Queue(room)
     stopped = threading.Event()

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells a rank."""
 _PATIENCE = timedelta(days=7)
@@ -97,7 +97,7 @@ class Group:
             dist.all_reduce(tensor, group=self._sums)
         return tensor
 
-    def tell(self, message: T | None = None) -> T:
+    def tell(self, message: _T | None = None) -> _T:
         """What the first rank says; the others say nothing."""
         box = [message]
         with _losses(self):
@@ -105,7 +105,7 @@ class Group:
         told: Any = box[0]
         return told  # type: ignore[no-any-return]
 
-    def gather(self, item: T) -> list[T]:
+    def gather(self, item: _T) -> list[_T]:
         """Every rank's item, on every rank, while no batch is on its way."""
         items: list[Any] = [None] * self.size
         with _losses(self):

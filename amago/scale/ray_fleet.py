@@ -13,7 +13,7 @@ from amago.scale.collector import Blueprint, Collector, Harvest, Share
 from amago.scale.ray_cluster import Cluster
 
 
-class CollectorActor(Collector):
+class _CollectorActor(Collector):
     """A collector that can say that it is in place."""
 
     def ready(self) -> None: ...
@@ -34,7 +34,7 @@ class RayFleet:
     def __init__(self, blueprint: Blueprint, cluster: Cluster) -> None:
         self._cluster, self._ray = cluster, cluster.ray
         remote = self._ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
-        self._actor = remote(CollectorActor)
+        self._actor = remote(_CollectorActor)
         self._blueprint = self._ray.put(blueprint)
         self._numbers = itertools.count()
         self._actors: dict[int, Any] = {}

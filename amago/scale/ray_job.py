@@ -29,14 +29,14 @@ _MOST_NODES = 3
 """Nodes that may be lost under one run."""
 
 
-class RunOnNode:
+class _RunOnNode:
     """A run as a child process of a Ray actor."""
 
     def __init__(self, run_dir: str, command: Sequence[str], packed: bytes | None) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="amago-run-"))
         self._folder, self._log = self._home / Path(run_dir).name, self._home / "log"
         if packed is not None:
-            unpack(packed, self._folder)
+            _unpack(packed, self._folder)
         here = [str(self._folder) if part == run_dir else part for part in command[1:]]
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(
@@ -57,19 +57,19 @@ class RunOnNode:
 
     def packed(self) -> bytes | None:
         """The run's folder, and nothing of it left here."""
-        packed = pack(self._folder) if self._folder.is_dir() else None
+        packed = _pack(self._folder) if self._folder.is_dir() else None
         shutil.rmtree(self._home)
         return packed
 
 
-def pack(folder: Path) -> bytes:
+def _pack(folder: Path) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.add(folder, arcname=".")
     return buffer.getvalue()
 
 
-def unpack(packed: bytes, folder: Path) -> None:
+def _unpack(packed: bytes, folder: Path) -> None:
     """Replace a folder by what was packed."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -100,8 +100,8 @@ def main(address: str, run_dir: str, *command: str) -> int:
 
 def _follow(ray: Any, run_dir: str, command: Sequence[str], stops: list[int]) -> int:
     folder = Path(run_dir)
-    packed = pack(folder) if (folder / "config.json").exists() else None
-    remote = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(RunOnNode)
+    packed = _pack(folder) if (folder / "config.json").exists() else None
+    remote = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(_RunOnNode)
     actor = remote.remote(run_dir, list(command), packed)
     code, log, metrics = None, 0, 0
     while code is None:
@@ -116,7 +116,7 @@ def _follow(ray: Any, run_dir: str, command: Sequence[str], stops: list[int]) ->
             _show(folder, rows)
     packed = ray.get(actor.packed.remote())
     if packed is not None:
-        unpack(packed, folder)
+        _unpack(packed, folder)
     return int(code)
 
 

@@ -19,7 +19,7 @@ _LOOK_SECONDS = 30.0
 """Ray may need this long to notice that a node is gone."""
 
 
-class LearnerActor:
+class _LearnerActor:
     """A rank. Ray shows it no GPU but its own, which is therefore number 0."""
 
     def __init__(self, threads: int) -> None:
@@ -137,7 +137,7 @@ class RayRanks:
     def _make(self, strategy: Any, **room: int) -> Any:
         options = {"num_cpus": self._threads, "num_gpus": self._num_gpus, **room}
         remote = self._ray.remote(max_restarts=0, scheduling_strategy=strategy, **options)
-        return remote(LearnerActor).remote(self._threads)
+        return remote(_LearnerActor).remote(self._threads)
 
     def _why(self, end: Any) -> str:
         try:

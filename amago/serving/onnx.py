@@ -20,7 +20,7 @@ from amago.rollout.driver import drive
 from amago.serving.step import AgentStep, Tensors
 from amago.types import Array, Timestep, VectorEnv
 
-MEMORY, AFTER = "memory/", "new_memory/"
+_MEMORY, _AFTER = "memory/", "new_memory/"
 """Before the names of the memory's inputs and of its outputs."""
 _ROWS = ("prev_action", "prev_reward", "time", "first")
 _GOALS = ("instruction", "num_goals", "progress")
@@ -30,7 +30,7 @@ def export_onnx(policy: AgentPolicy, example: Timestep, path: Path) -> None:
     """Write one step of a policy; `example` shows its inputs, for any number of lanes."""
     _need("onnxscript", "onnx")
     step = AgentStep(policy.agent, policy.index)
-    rows, memory = row_tensors(example), step.memory.initial(len(example))
+    rows, memory = _row_tensors(example), step.memory.initial(len(example))
     with torch.no_grad():
         outputs = step(rows, memory)  # also fills caches, which tracing must not do
     lanes = torch.export.Dim("lanes", min=1)
@@ -40,8 +40,8 @@ def export_onnx(policy: AgentPolicy, example: Timestep, path: Path) -> None:
         program = torch.onnx.export(
             step,
             kwargs={"rows": rows, "memory": memory},
-            input_names=[*rows, *(MEMORY + name for name in memory)],
-            output_names=[AFTER + name if name in memory else name for name in names],
+            input_names=[*rows, *(_MEMORY + name for name in memory)],
+            output_names=[_AFTER + name if name in memory else name for name in names],
             dynamic_shapes={"rows": {name: {0: lanes} for name in rows}, "memory": memory_shapes},
             dynamo=True,
         )
@@ -52,7 +52,7 @@ def export_onnx(policy: AgentPolicy, example: Timestep, path: Path) -> None:
     program.save(str(path))
 
 
-def row_tensors(rows: Timestep) -> Tensors:
+def _row_tensors(rows: Timestep) -> Tensors:
     """The inputs of a step that are not memory, by their names."""
     batch = batch_of(rows, torch.device("cpu"))
     named = {f"obs/{key}": value for key, value in batch.obs.items()}
@@ -77,7 +77,7 @@ class OnnxAgent:
         """Zeros, by the names of the memory's inputs."""
         shapes = self.about["memory"]
         return {
-            MEMORY + name: np.zeros([num_lanes if n is None else n for n in shape], np.float32)
+            _MEMORY + name: np.zeros([num_lanes if n is None else n for n in shape], np.float32)
             for name, shape in shapes.items()
         }
 
@@ -89,7 +89,7 @@ class OnnxAgent:
         known = {item.name for item in self._inputs}
         given = {name: value for name, value in {**rows, **memory}.items() if name in known}
         found = dict(zip(self.names, self._session.run(None, given), strict=True))
-        after = {name: found.pop(name.replace(MEMORY, AFTER)) for name in memory}
+        after = {name: found.pop(name.replace(_MEMORY, _AFTER)) for name in memory}
         return found, after
 
 
@@ -103,17 +103,17 @@ def largest_difference(path: Path, policy: AgentPolicy, lanes: VectorEnv, steps:
         for count, played in enumerate(drive(lanes, policy)):
             if count == steps:
                 break
-            rows = row_tensors(played.rows)
+            rows = _row_tensors(played.rows)
             said, memory = exported.step({k: v.numpy() for k, v in rows.items()}, memory)
             batch = batch_of(played.rows, policy.device)
             hidden, state = agent.memory.step(agent.encoder(batch), batch.time, state)
-            expected = policy_outputs(agent, hidden, policy.index, batch.obs)
+            expected = _policy_outputs(agent, hidden, policy.index, batch.obs)
             for name, value in expected.items():
                 worst = max(worst, float(np.abs(said[name] - value.cpu().numpy()).max()))
     return worst
 
 
-def policy_outputs(agent: Agent, hidden: torch.Tensor, index: int, obs: Tensors) -> Tensors:
+def _policy_outputs(agent: Agent, hidden: torch.Tensor, index: int, obs: Tensors) -> Tensors:
     """The numbers that describe a policy, as an exported agent names them."""
     from amago.agent.agent import action_mask
 

@@ -30,7 +30,7 @@ class AgentStep(nn.Module):
     def __init__(self, agent: Agent, index: int) -> None:
         super().__init__()
         self.encoder, self.actor = copy.deepcopy(agent.encoder), copy.deepcopy(agent.actor)
-        self.memory = functional_memory(copy.deepcopy(agent.memory))
+        self.memory = _functional_memory(copy.deepcopy(agent.memory))
         self.index = index
         _fix(self)
         self.eval()
@@ -48,11 +48,11 @@ class AgentStep(nn.Module):
         return {**told, "action": policy.mode(), **after}
 
 
-def functional_memory(memory: Memory) -> FunctionalMemory:
+def _functional_memory(memory: Memory) -> _FunctionalMemory:
     """A memory's step as a pure function."""
     for kind, function in _FUNCTIONS.items():
         if isinstance(memory, kind):
-            found: FunctionalMemory = function(memory)
+            found: _FunctionalMemory = function(memory)
             return found
     raise ValueError(
         f"only amago's own memories can be exported ({', '.join(k.__name__ for k in _FUNCTIONS)}), "
@@ -60,7 +60,7 @@ def functional_memory(memory: Memory) -> FunctionalMemory:
     )
 
 
-class FunctionalMemory(nn.Module):
+class _FunctionalMemory(nn.Module):
     """`step` of a memory whose state is a dictionary of tensors; a row of `time` 0 forgets."""
 
     def initial(self, num_lanes: int) -> Tensors:
@@ -72,7 +72,7 @@ class FunctionalMemory(nn.Module):
         return 1
 
 
-class _Feedforward(FunctionalMemory):
+class _Feedforward(_FunctionalMemory):
     def __init__(self, memory: FeedforwardMemory) -> None:
         super().__init__()
         self.inner = memory
@@ -81,7 +81,7 @@ class _Feedforward(FunctionalMemory):
         return self.inner.step(x, time, None)[0], {}
 
 
-class _GRU(FunctionalMemory):
+class _GRU(_FunctionalMemory):
     def __init__(self, memory: GRUMemory) -> None:
         super().__init__()
         self.inner = memory
@@ -114,7 +114,7 @@ def _gru_cell(
     return (1.0 - update) * new + update * hidden
 
 
-class _Transformer(FunctionalMemory):
+class _Transformer(_FunctionalMemory):
     """Keys and values of the last `context_length` steps; step n sits in slot n mod that."""
 
     def __init__(self, memory: TransformerMemory) -> None:

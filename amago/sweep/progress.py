@@ -15,7 +15,7 @@ from rich.table import Table
 
 from amago.sweep.jobs import Job, short_names
 
-State = Literal["queued", "running", "done", "failed", "pruned"]
+_State = Literal["queued", "running", "done", "failed", "pruned"]
 _TAIL_BYTES = 1 << 16
 
 
@@ -24,7 +24,7 @@ class Progress:
     """One job as the sweep sees it."""
 
     job: Job
-    state: State = "queued"
+    state: _State = "queued"
     started: float = 0.0
     """time.monotonic() of the start in this session."""
     first_epoch: int = 0
@@ -51,7 +51,7 @@ class Progress:
         if size == self.metrics_size:
             return
         self.metrics_size = size
-        row = last_row(path)
+        row = _last_row(path)
         self.epoch = int(row.get("epoch", 0))
         self.last_return = row.get("rollout/return_mean", row.get("rollout/return"))
 
@@ -68,7 +68,7 @@ def _planned_epochs(run_dir: Path) -> int | None:
         return None
 
 
-def last_row(path: Path) -> dict[str, Any]:
+def _last_row(path: Path) -> dict[str, Any]:
     """The last whole row of a growing JSONL file, found from its end; empty if there is none."""
     try:
         with path.open("rb") as file:
@@ -86,7 +86,7 @@ def last_row(path: Path) -> dict[str, Any]:
     return {}
 
 
-def seconds_left(jobs: Sequence[Progress], num_parallel: int, now: float) -> float | None:
+def _seconds_left(jobs: Sequence[Progress], num_parallel: int, now: float) -> float | None:
     """Time to go, from the pace of this session's runs; None until one has made an epoch."""
     running = [item for item in jobs if item.state == "running"]
     whole: list[float] = []
@@ -106,9 +106,9 @@ def seconds_left(jobs: Sequence[Progress], num_parallel: int, now: float) -> flo
     return left / max(1, min(num_parallel, len(running) + queued))
 
 
-def _counts(jobs: Sequence[Progress]) -> Mapping[State, int]:
+def _counts(jobs: Sequence[Progress]) -> Mapping[_State, int]:
     """How many jobs are in each state."""
-    states: tuple[State, ...] = ("queued", "running", "done", "failed")
+    states: tuple[_State, ...] = ("queued", "running", "done", "failed")
     counts = {state: sum(item.state == state for item in jobs) for state in states}
     ended = sum(item.state == "pruned" for item in jobs)
     return {**counts, "pruned": ended} if ended else counts
@@ -117,8 +117,8 @@ def _counts(jobs: Sequence[Progress]) -> Mapping[State, int]:
 def headline(jobs: Sequence[Progress], num_parallel: int, now: float) -> str:
     """One line: states and time to go."""
     text = ", ".join(f"{number} {state}" for state, number in _counts(jobs).items())
-    left = seconds_left(jobs, num_parallel, now)
-    return f"sweep: {text}" + ("" if left is None else f", about {duration(left)} to go")
+    left = _seconds_left(jobs, num_parallel, now)
+    return f"sweep: {text}" + ("" if left is None else f", about {_duration(left)} to go")
 
 
 def live_table(jobs: Sequence[Progress], num_parallel: int, now: float) -> Group:
@@ -132,11 +132,11 @@ def live_table(jobs: Sequence[Progress], num_parallel: int, now: float) -> Group
         if item.state == "running":
             latest = "–" if item.last_return is None else f"{item.last_return:.3f}"
             epoch = f"{item.epoch} of {item.epochs or '?'}"
-            table.add_row(names[item.job.run_dir], epoch, latest, duration(now - item.started))
+            table.add_row(names[item.job.run_dir], epoch, latest, _duration(now - item.started))
     return Group(headline(jobs, num_parallel, now), table)
 
 
-def duration(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """Seconds as people say them: 45 s, 12 min, 3 h 05 min."""
     minutes = round(seconds / 60)
     if seconds < 60:

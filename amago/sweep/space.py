@@ -15,7 +15,7 @@ _RANGE = re.compile(r"(?P<low>[^:,]+?)\.\.(?P<high>[^:,]+?)(?P<log>:log)?")
 
 
 @dataclass(frozen=True)
-class Range:
+class _Range:
     """Numbers between two ends; whole ones where both ends are."""
 
     key: str
@@ -42,7 +42,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Choice:
+class _Choice:
     """One of some values."""
 
     key: str
@@ -55,7 +55,7 @@ class Choice:
         return str(trial.suggest_categorical(self.key, self.values))
 
 
-Dimension = Range | Choice
+Dimension = _Range | _Choice
 
 
 def parse_space(assignments: Sequence[str]) -> list[Dimension]:
@@ -82,7 +82,7 @@ def _dimension(key: str, text: str, assignment: str) -> Dimension:
         values = tuple(dict.fromkeys(value.strip() for value in text.split(",")))
         if len(values) < 2 or not all(values) or ".." in text:
             raise _wrong(assignment)
-        return Choice(key, values)
+        return _Choice(key, values)
     try:
         low, high = (_number(match[name]) for name in ("low", "high"))
     except ValueError:
@@ -92,7 +92,7 @@ def _dimension(key: str, text: str, assignment: str) -> Dimension:
             f"--over {assignment} needs its lower end first"
             + (", and above 0 for :log" if match["log"] else "")
         )
-    return Range(key, low, high, bool(match["log"]))
+    return _Range(key, low, high, bool(match["log"]))
 
 
 def _number(text: str) -> float:

@@ -100,7 +100,7 @@ class Tuner:
     def _report(self, job: Job) -> None:
         """Tell the study the evaluations that are new."""
         last = self._reported.get(job.run_dir, 0)
-        for epoch, value in evaluations(job.run_dir / "metrics.jsonl"):
+        for epoch, value in _evaluations(job.run_dir / "metrics.jsonl"):
             if epoch > last:
                 self._open[job.run_dir].report(value, epoch)
                 self._reported[job.run_dir] = epoch
@@ -111,18 +111,18 @@ class Tuner:
         trial = self._open.pop(job.run_dir)
         states = optuna.trial.TrialState
         if state == "done":
-            self.study.tell(trial, objective(job.run_dir))
+            self.study.tell(trial, _objective(job.run_dir))
         else:
             self.study.tell(trial, state=states.PRUNED if state == "pruned" else states.FAIL)
 
 
-def objective(run_dir: Path) -> float:
+def _objective(run_dir: Path) -> float:
     """What is maximised: the pooled return of a complete run."""
     result = json.loads((run_dir / "result.json").read_text())
     return float(result.get("pooled", result)["return_mean"])
 
 
-def evaluations(path: Path) -> list[tuple[int, float]]:
+def _evaluations(path: Path) -> list[tuple[int, float]]:
     """(epoch, return) of all evaluations so far in a growing file."""
     found: list[tuple[int, float]] = []
     for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():

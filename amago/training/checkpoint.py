@@ -30,8 +30,8 @@ from amago.training.files import read_json, write_json
 from amago.training.kept import point
 
 _FORMAT_VERSION = 1
-MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
-CHECKSUMS = "checksums.json"
+MODEL, _OPTIMIZER, _STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+_CHECKSUMS = "checksums.json"
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """What Adam remembers of each parameter."""
 
@@ -62,13 +62,13 @@ def save(folder: Path, snapshot: Snapshot, *, best: bool = False) -> Path:
     state = {"version": _FORMAT_VERSION, "epoch": snapshot.epoch, **snapshot.state}
     contents = {
         MODEL: to_bytes(snapshot.model),
-        OPTIMIZER: to_bytes(snapshot.optimizer),
-        STATE: (json.dumps(state, indent=1) + "\n").encode(),
+        _OPTIMIZER: to_bytes(snapshot.optimizer),
+        _STATE: (json.dumps(state, indent=1) + "\n").encode(),
     }
     for file, content in contents.items():
         (temporary / file).write_bytes(content)
         sync_path(temporary / file)
-    write_json(temporary / CHECKSUMS, {file: digest(data) for file, data in contents.items()})
+    write_json(temporary / _CHECKSUMS, {file: _digest(data) for file, data in contents.items()})
     shutil.rmtree(final, ignore_errors=True)
     os.rename(temporary, final)
     sync_path(folder)
@@ -82,16 +82,16 @@ def problem(path: Path) -> str | None:
     """What is wrong with a checkpoint's files; None if they are as they were written."""
     try:
         sums = _checksums(path)
-        for name in (MODEL, OPTIMIZER, STATE):
+        for name in (MODEL, _OPTIMIZER, _STATE):
             content = (path / name).read_bytes()
-            if sums.get(name) != digest(content):
+            if sums.get(name) != _digest(content):
                 return f"{name} is damaged (its checksum differs)"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
     except IsADirectoryError as error:
         return f"{Path(error.filename).name} is a folder"
     except ValueError:
-        return f"{CHECKSUMS} is damaged"
+        return f"{_CHECKSUMS} is damaged"
     return None
 
 
@@ -106,7 +106,7 @@ def check_shapes(path: Path, agent: Agent) -> None:
             names = file.keys()
             found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (SafetensorError, OSError) as error:
-        raise damaged(path / MODEL, str(error)) from error
+        raise _damaged(path / MODEL, str(error)) from error
     wrong = sorted(n for n in wanted.keys() | found if wanted.get(n) != found.get(n))
     if wrong:
         raise _misfit(
@@ -128,7 +128,7 @@ def load_agent(path: Path, agent: Agent) -> None:
 
 def read_state(path: Path) -> dict[str, Any]:
     """The run's counters in a checkpoint."""
-    state: dict[str, Any] = read_json(path / STATE)
+    state: dict[str, Any] = read_json(path / _STATE)
     version = state.get("version") if isinstance(state, dict) else None
     if version != _FORMAT_VERSION:
         raise ValueError(
@@ -137,21 +137,21 @@ def read_state(path: Path) -> dict[str, Any]:
         )
     wrong = wrong_counter(state, path.name)
     if wrong is not None:
-        raise damaged(path / STATE, wrong)
+        raise _damaged(path / _STATE, wrong)
     return state
 
 
 def load_learner(path: Path, learner: Learner) -> None:
     """Fill weights and optimiser."""
     load_agent(path, learner.agent)
-    moments = _load(path / OPTIMIZER, learner.agent.discounts.device)
-    _check_moments(path / OPTIMIZER, learner, moments)
+    moments = _load(path / _OPTIMIZER, learner.agent.discounts.device)
+    _check_moments(path / _OPTIMIZER, learner, moments)
     _fill_optimizer(learner, moments)
 
 
 def check_numbers(path: Path) -> None:
     """ValueError if weights or moments of a checkpoint are not numbers (NaN)."""
-    for name in (MODEL, OPTIMIZER):
+    for name in (MODEL, _OPTIMIZER):
         _load(path / name, torch.device("cpu"))
 
 
@@ -178,9 +178,9 @@ def _check_moments(path: Path, learner: Learner, tensors: dict[str, Tensor]) -> 
             shape = parameter.shape if name != names["step"] else torch.Size()
             found = tensors.get(name)
             if found is None or found.shape != shape or not found.is_floating_point():
-                raise damaged(path, f"{name} does not fit a parameter of shape {list(shape)}")
+                raise _damaged(path, f"{name} does not fit a parameter of shape {list(shape)}")
     if extra := sorted(tensors.keys() - known):
-        raise damaged(path, f"{extra[0]} belongs to no parameter")
+        raise _damaged(path, f"{extra[0]} belongs to no parameter")
 
 
 def _check_sum(path: Path, name: str) -> None:
@@ -190,14 +190,14 @@ def _check_sum(path: Path, name: str) -> None:
     try:
         sums = _checksums(path)
     except FileNotFoundError as error:
-        raise damaged(path / CHECKSUMS, "it is missing") from error
-    if sums.get(name) != digest((path / name).read_bytes()):
-        raise damaged(path / name, "its checksum differs")
+        raise _damaged(path / _CHECKSUMS, "it is missing") from error
+    if sums.get(name) != _digest((path / name).read_bytes()):
+        raise _damaged(path / name, "its checksum differs")
 
 
 def _checksums(path: Path) -> dict[str, str]:
     """The checksums of a checkpoint."""
-    file = path / CHECKSUMS
+    file = path / _CHECKSUMS
     sums = read_json(file)
     if not isinstance(sums, dict):
         raise ValueError(f"{file} is damaged; restore it from a copy")
@@ -208,14 +208,14 @@ def _load(path: Path, device: torch.device) -> dict[str, Tensor]:
     try:
         tensors = load_file(path, device=str(device))
     except (SafetensorError, OSError) as error:
-        raise damaged(path, str(error)) from error
+        raise _damaged(path, str(error)) from error
     for name, value in tensors.items():
         if value.isnan().any():
-            raise damaged(path, f"{name} has values that are not numbers")
+            raise _damaged(path, f"{name} has values that are not numbers")
     return tensors
 
 
-def damaged(path: Path, reason: str) -> ValueError:
+def _damaged(path: Path, reason: str) -> ValueError:
     """The error of a file that cannot be used."""
     return ValueError(
         f"{path} is damaged ({reason}); restore it from a copy, or use another checkpoint "
@@ -230,7 +230,7 @@ def _misfit(path: Path, reason: str) -> ValueError:
     )
 
 
-def digest(content: bytes) -> str:
+def _digest(content: bytes) -> str:
     """The checksum of a file's content."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 

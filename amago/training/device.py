@@ -16,22 +16,22 @@ def resolve_device(config: Config, spec: EnvSpec, local_rank: int = 0) -> torch.
     """The device of the settings; `local_rank` counts the learners of this machine."""
     name = config.run.device
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() and worth_a_gpu(config, spec) else "cpu"
+        name = "cuda" if torch.cuda.is_available() and _worth_a_gpu(config, spec) else "cpu"
     if name == "cuda" and local_rank:
         name = f"cuda:{local_rank}"
     device = find_device(name)
-    allow_tf32(device, config.run.tf32)
+    _allow_tf32(device, config.run.tf32)
     return device
 
 
-def allow_tf32(device: torch.device, allowed: bool) -> None:
+def _allow_tf32(device: torch.device, allowed: bool) -> None:
     """Shorter mantissas in products of float32 on a GPU; products of the CPU are left alone."""
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
 
 
-def worth_a_gpu(config: Config, spec: EnvSpec) -> bool:
+def _worth_a_gpu(config: Config, spec: EnvSpec) -> bool:
     """Whether an update has products large enough to keep a GPU busy."""
     images = any(item.kind == "image" for item in spec.obs.values())
     return images or config.transformer.model_dim >= _WORTH_A_GPU

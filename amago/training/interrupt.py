@@ -96,13 +96,13 @@ def _save(run: TrainingRun) -> str:
         epoch = run.save_complete()
     except Exception as error:  # such as the full disk that has ended the run
         epoch, failure = run.saved_epoch, f" (saving a later one failed: {error})"
-    go_on = how_to_go_on(run.folder)
+    go_on = _how_to_go_on(run.folder)
     if not epoch:
         return f"stopped before an epoch was complete{failure}; begin again with: {go_on}"
     return f"stopped; the checkpoint of epoch {epoch} is kept{failure}; go on with: {go_on}"
 
 
-def how_to_go_on(folder: Path) -> str:
+def _how_to_go_on(folder: Path) -> str:
     """The command that continues a run, or the call where it needs a user's own classes."""
     header = read_header(folder)
     custom = header.get("custom", {})

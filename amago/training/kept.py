@@ -12,7 +12,7 @@ from amago.training.files import read_json, write_json
 
 _EPOCH = re.compile(r"[0-9]{6}")
 _MADE_HERE = re.compile(r"[0-9]{6}(\.tmp)?")
-Problem = Callable[[Path], str | None]
+_Problem = Callable[[Path], str | None]
 
 
 def point(folder: Path, name: str, epoch: int) -> None:
@@ -39,7 +39,7 @@ def find(folder: Path, name: str = "latest") -> Path | None:
     return next(iter(kept(folder)), None) if pointed is None and name == "latest" else pointed
 
 
-def newest_sound(folder: Path, problem: Problem) -> tuple[Path | None, list[str]]:
+def newest_sound(folder: Path, problem: _Problem) -> tuple[Path | None, list[str]]:
     """The checkpoint to go on from, and what a person should know about that choice.
 
     It is the latest one; the next older one where that is damaged. None means that there never
@@ -95,7 +95,7 @@ def prune(folder: Path, keep_interval: int | None) -> None:
             continue
         periodic = keep_interval and path.suffix == "" and int(path.name) % keep_interval == 0
         if not periodic or latest is None or path.name > latest.name:
-            remove(path)
+            _remove(path)
 
 
 def rewind(folder: Path, epoch: int, best: int | None) -> None:
@@ -108,12 +108,12 @@ def rewind(folder: Path, epoch: int, best: int | None) -> None:
         (folder / "best.json").unlink(missing_ok=True)
     for path in kept(folder):
         if int(path.name) > epoch:
-            remove(path)
+            _remove(path)
     if not epoch:
         (folder / "latest.json").unlink(missing_ok=True)
 
 
-def remove(path: Path) -> None:
+def _remove(path: Path) -> None:
     """Remove a checkpoint: its name goes at once, so nobody sees half of it."""
     if path.suffix != ".tmp":
         hidden = path.with_name(path.name + ".tmp")

@@ -16,7 +16,7 @@ from amago.training.trackers.tracker import Pictures
 _LOG = logging.getLogger("amago")
 
 
-class JsonLines:
+class _JsonLines:
     """An append-only file of JSON objects whose length a checkpoint remembers."""
 
     def __init__(self, path: Path, offset: int = 0, epoch: int = 0) -> None:
@@ -56,9 +56,9 @@ class Logger:
         """`offsets` are the lengths of both files at the checkpoint of `epoch`, from which the run
         may go on `exact`ly as it did before."""
         with contextlib.ExitStack() as opened:
-            self.metrics = JsonLines(folder / "metrics.jsonl", offsets[0], epoch)
+            self.metrics = _JsonLines(folder / "metrics.jsonl", offsets[0], epoch)
             opened.callback(self.metrics.close)
-            self.timing = JsonLines(folder / "timing.jsonl", offsets[1], epoch)
+            self.timing = _JsonLines(folder / "timing.jsonl", offsets[1], epoch)
             opened.callback(self.timing.close)
             self._trackers = make_trackers(folder, config, exact=exact)
             opened.pop_all()

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from amago.agent.metrics import MetricMean
-from amago.rollout.stats import RolloutRecord, summarise
+from amago.rollout.scores import summarise
+from amago.rollout.stats import RolloutRecord
 from amago.seeding import seed_torch
 from amago.training.evaluation import activations, evaluate_run, random_play
 from amago.training.feed import uploaded

@@ -31,7 +31,7 @@ class RunSettings:
     """Keep every checkpoint whose epoch is a multiple of this; unset: keep latest and best."""
     start_from: str = ""
     """Begin with the weights of another run's latest checkpoint: its folder, that of one
-    checkpoint, a packed agent or zoo:NAME. Replay, optimiser and counters begin anew."""
+    checkpoint, a packed agent or zoo:NAME. Replay, optimiser and counters start from scratch."""
     device: str = "auto"
     """Device: auto (a GPU for networks from a width of 128 on, or with images), cpu, cuda, cuda:1,
     mps."""

@@ -11,9 +11,9 @@ import torch
 
 from amago.agent.agent import Agent, Parts
 from amago.config import Config, from_dict
+from amago.envs.registry import MakeEnv, env_spec
 from amago.training import checkpoint, kept, packed
 from amago.training.header import check_kept, read_header
-from amago.types import EnvSpec
 
 _LOG = logging.getLogger("amago")
 ZOO_PREFIX = "zoo:"
@@ -41,8 +41,9 @@ class Source:
     def is_packed(self) -> bool:
         return self.path.suffix == packed.SUFFIX
 
-    def build(self, spec: EnvSpec, parts: Parts | None = None) -> Agent:
-        """The agent with its weights."""
+    def build(self, make_env: MakeEnv | None = None, parts: Parts | None = None) -> Agent:
+        """The agent with its weights; `make_env` replaces the environment of its run."""
+        spec = env_spec(self.config.env, make_env)
         if parts is None or parts == Parts():
             # Shapes first, without memory: a file may claim any size.
             with torch.device("meta"):

@@ -11,10 +11,17 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from amago.rollout.scores import SHOWN
+
+_PARTS = {"rollout": "", "eval": "eval "}
+"""Parts of the metrics that have scores, and what the live view calls them."""
 COLUMNS = (
-    ("return", "rollout/return_mean"),
-    ("success", "rollout/success_rate"),
-    ("eval return", "eval/return_mean"),
+    *(
+        (prefix + score.label, f"{part}/{score.key}")
+        for part, prefix in _PARTS.items()
+        for score in SHOWN
+        if part in score.live
+    ),
     ("critic loss", "loss/critic"),
     ("actor loss", "loss/actor"),
     ("entropy", "policy/entropy"),
@@ -57,7 +64,7 @@ class Silent:
     def close(self) -> None: ...
 
 
-class PlainView:
+class _PlainView:
     """For logs and pipes: one line per epoch."""
 
     def __init__(self, epochs: int) -> None:
@@ -81,7 +88,7 @@ class PlainView:
     def close(self) -> None: ...
 
 
-class LiveView:
+class _LiveView:
     """For a terminal: a progress bar and a table that stay in place."""
 
     def __init__(self, epochs: int, done: int, console: Console) -> None:
@@ -134,8 +141,8 @@ def make_view(epochs: int, done: int = 0) -> View:
         return NotebookView(epochs, done)
     console = Console()
     if console.is_terminal and sys.stdout.isatty():
-        return LiveView(epochs, done, console)
-    return PlainView(epochs)
+        return _LiveView(epochs, done, console)
+    return _PlainView(epochs)
 
 
 def number(value: float) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from amago.envs.catalogue import PRESETS, changed_settings
-from amago.envs.registry import make_vector
 from amago.training import packed
 from amago.training.files import read_json
 from amago.training.source import Source, find_source
@@ -47,9 +45,7 @@ def pack(
         controls={n: _result(Path(c))["return_mean"] for n, c in (controls or {}).items()},
         cannot=[*cannot, f"tested in {_worlds(source)} alone"],
     )
-    lanes = max(1, len(source.config.env.ids))
-    with contextlib.closing(make_vector(source.config.env, seed=0, num_lanes=lanes)) as env:
-        packed.write(out, source.build(env.spec), card, half=half)
+    packed.write(out, source.build(), card, half=half)
     packed.read_card(out)  # what could not be read again is refused now, not at a colleague's
     return card
 

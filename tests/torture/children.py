@@ -22,7 +22,7 @@ from test_run_helpers import die
 
 from amago.cli import main as amago_main
 from amago.replay.store import TrajectoryStore
-from amago.training.logger import JsonLines
+from amago.training.logger import _JsonLines
 from amago.training.view import Silent
 
 _CALLS = ("fsync", "rename", "replace", "unlink", "open", "rmdir", "mkdir", "ftruncate", "write")
@@ -97,7 +97,7 @@ def at_operation(board: Board, number: int | None, interfere: Interfere = die) -
         setattr(os, name, wrapped(getattr(os, name)))
     for name in _STORE:
         setattr(TrajectoryStore, name, wrapped(getattr(TrajectoryStore, name)))
-    write_bytes, write_row, opened = Path.write_bytes, JsonLines.write, io.open
+    write_bytes, write_row, opened = Path.write_bytes, _JsonLines.write, io.open
 
     def half_bytes(path: Path, data: Any) -> int:
         if due():
@@ -105,7 +105,7 @@ def at_operation(board: Board, number: int | None, interfere: Interfere = die) -
             interfere()
         return write_bytes(path, data)
 
-    def half_row(self: JsonLines, row: dict[str, Any]) -> None:
+    def half_row(self: _JsonLines, row: dict[str, Any]) -> None:
         if due():
             self._file.write(b'{"epoch": 1, "ro')
             self._file.flush()
@@ -117,7 +117,7 @@ def at_operation(board: Board, number: int | None, interfere: Interfere = die) -
             interfere()
         return opened(file, mode, *arguments, **named)
 
-    Path.write_bytes, JsonLines.write = half_bytes, half_row  # type: ignore[method-assign,assignment]
+    Path.write_bytes, _JsonLines.write = half_bytes, half_row  # type: ignore[method-assign,assignment]
     io.open = open_to_write  # type: ignore[assignment]
 
 

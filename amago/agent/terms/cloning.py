@@ -57,7 +57,7 @@ def binary_filter(advantage: Tensor) -> Tensor:
     return (advantage > 0).to(advantage.dtype)
 
 
-def exponential_filter(advantage: Tensor) -> Tensor:
+def _exponential_filter(advantage: Tensor) -> Tensor:
     """exp(advantage) on the normalised scale [CRR]."""
     return advantage.exp().clamp(max=_MAX_WEIGHT)
 
@@ -67,4 +67,4 @@ def _no_filter(advantage: Tensor) -> Tensor:
     return advantage.new_ones(advantage.shape)
 
 
-_FILTERS = {"binary": binary_filter, "exponential": exponential_filter, "none": _no_filter}
+_FILTERS = {"binary": binary_filter, "exponential": _exponential_filter, "none": _no_filter}

@@ -27,7 +27,7 @@ class Rows:
     first: Tensor
 
 
-def mlp(*sizes: int) -> nn.Sequential:
+def _mlp(*sizes: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for size_in, size_out in pairwise(sizes):
         layers += [nn.Linear(size_in, size_out), nn.LeakyReLU()]
@@ -137,7 +137,7 @@ class PlainAgent(nn.Module):
         num_real = sum(math.prod(item.shape) for item in spec.obs.values()) + 1
         size_in = num_real + spec.action.size + 1 + (spec.horizon is not None)
         self.normalizer = _Statistics(num_real, 1e-4, 1e-4)
-        self.encoder = mlp(size_in, *config.encoder.hidden)
+        self.encoder = _mlp(size_in, *config.encoder.hidden)
         self.encoder_norm = nn.LayerNorm(config.encoder.hidden[-1])
         self.embed = nn.Linear(config.encoder.hidden[-1], width)
         self.dropout = nn.Dropout(config.transformer.dropout)
@@ -145,9 +145,9 @@ class PlainAgent(nn.Module):
             _Block(config.transformer) for _ in range(config.transformer.num_layers)
         )
         self.norm = nn.LayerNorm(width)
-        self.actor = mlp(width, *heads.hidden, outputs)
+        self.actor = _mlp(width, *heads.hidden, outputs)
         self.critics = nn.ModuleList(
-            mlp(width, *heads.hidden, outputs) for _ in range(heads.num_critics)
+            _mlp(width, *heads.hidden, outputs) for _ in range(heads.num_critics)
         )
         self.popart = _Statistics(len(discounts), heads.popart_rate, 1e-4)
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)

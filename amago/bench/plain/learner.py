@@ -13,7 +13,7 @@ from amago.types import Batch
 
 
 @dataclass(frozen=True)
-class Padded(Rows):
+class _Padded(Rows):
     """The sequences of a batch side by side, [B, L+1]."""
 
     terminal: Tensor
@@ -21,7 +21,7 @@ class Padded(Rows):
     """False in the rows that fill up short sequences."""
 
 
-def padded(batch: Batch) -> Padded:
+def padded(batch: Batch) -> _Padded:
     """A batch with zeros after the end of short sequences."""
 
     def pad(rows: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def padded(batch: Batch) -> Padded:
         return nn.utils.rnn.pad_sequence(sequences, batch_first=True)
 
     names = ("prev_action", "prev_reward", "time", "first", "terminal")
-    return Padded(
+    return _Padded(
         obs={key: pad(rows) for key, rows in batch.obs.items()},
         valid=pad(torch.ones_like(batch.first)),
         **{name: pad(getattr(batch, name)) for name in names},
@@ -64,7 +64,7 @@ class PlainLearner:
         self._move_targets()
         return {name: value.detach() for name, value in losses.items()}
 
-    def losses(self, batch: Padded) -> dict[str, Tensor]:
+    def losses(self, batch: _Padded) -> dict[str, Tensor]:
         agent = self.agent
         rows = batch.valid.shape[1]
         states = agent.states(batch, torch.ones(rows, rows, dtype=torch.bool).tril())
@@ -93,7 +93,7 @@ class PlainLearner:
         return {**means, "loss/total": total + weights.cloning.weight * means["loss/cloning"]}
 
     @torch.no_grad()
-    def _target(self, batch: Padded, states: Tensor) -> Tensor:
+    def _target(self, batch: _Padded, states: Tensor) -> Tensor:
         agent, settings = self.agent, self.agent.config.agent
         mean, std = agent.popart.read()
         probs = agent.probabilities(agent.target_actor(states).unflatten(-1, agent.shape))

@@ -8,7 +8,7 @@ from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.recall import Recall
-from amago.presets.base import RECALL, Preset
+from amago.presets.base import RECIPE, Preset
 from amago.types import BARE_KEY, Array
 
 
@@ -58,7 +58,7 @@ DOMAIN = Domain(
     presets={
         "bit-recall": Preset(
             "Bit recall: repeat a pattern of bits with a multi-binary action",
-            RECALL,
+            RECIPE,
             {"env.id": "amago/BitRecall-v0"},
         )
     },

@@ -8,7 +8,7 @@ from amago.envs.domain import Domain
 from amago.envs.tasks import draw
 from amago.envs.tasks.base import Outcome, check_at_least
 from amago.envs.tasks.recall import Recall
-from amago.presets.base import RECALL, Preset
+from amago.presets.base import RECIPE, Preset
 from amago.types import ACTION_MASK, Array
 
 
@@ -96,7 +96,7 @@ DOMAIN = Domain(
     presets={
         "masked-recall": Preset(
             "Masked recall: repeat pairs of symbols with multi-discrete actions under a mask",
-            RECALL,
+            RECIPE,
             {"env.id": "amago/MaskedRecall-v0"},
         )
     },

@@ -7,7 +7,7 @@ import numpy as np
 from amago.envs.domain import Domain
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.recall import Recall
-from amago.presets.base import RECALL, Preset
+from amago.presets.base import RECIPE, Preset
 from amago.types import BARE_KEY, Array
 
 COLOURS = np.array([[220, 60, 50], [60, 170, 80], [60, 100, 210], [235, 190, 50]], np.uint8)
@@ -105,10 +105,10 @@ DOMAIN = Domain(
     ids={"amago/PixelRecall-v0": {}},
     presets={
         "pixel-recall": Preset(
-            "Pixel recall: a coloured frame now, its colour among four later", RECALL, _CPU
+            "Pixel recall: a coloured frame now, its colour among four later", RECIPE, _CPU
         ),
         "multi-task": Preset(
-            "Two recall tasks at once whose rewards differ a thousandfold", RECALL, _TWO_TASKS
+            "Two recall tasks at once whose rewards differ a thousandfold", RECIPE, _TWO_TASKS
         ),
     },
 )

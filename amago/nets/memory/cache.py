@@ -70,7 +70,7 @@ class KeyValueCache:
         else:
             self.slot = upload(torch.from_numpy(slots), self.keys.device)
         # A GPU has room for slots that are read for nothing, not for more kernels.
-        together = [(0, len(filled))] if self.keys.device.type != "cpu" else cut_lanes(filled)
+        together = [(0, len(filled))] if self.keys.device.type != "cpu" else _cut_lanes(filled)
         self.spans = [self._span(filled, *edges) for edges in together]
 
     def write(
@@ -111,7 +111,7 @@ class KeyValueCache:
     spans: list[Span]
 
 
-def cut_lanes(filled: Array) -> list[tuple[int, int]]:
+def _cut_lanes(filled: Array) -> list[tuple[int, int]]:
     """Cut the lanes where short ones would otherwise read much of what they cannot see.
 
     Lanes of one span all read as many slots as its longest; a lane joins the span before it

@@ -14,24 +14,24 @@ from torch import Tensor
 
 from amago.nets.sequences import Sequences
 
-Heads = Float[Tensor, "M H dim"]
+_Heads = Float[Tensor, "M H dim"]
 _HALF = (torch.bfloat16, torch.float16)
 _CAUSAL = (-1, 0)
 """A window of all rows before a row, and none after it."""
 
 
-def attend_packed(sequences: Sequences, query: Heads, key: Heads, value: Heads) -> Heads:
+def attend_packed(sequences: Sequences, query: _Heads, key: _Heads, value: _Heads) -> _Heads:
     """Every row sees itself and the earlier rows of its sequence."""
-    kernel = varlen_kernel()
+    kernel = _varlen_kernel()
     # Rotated queries and keys are in single precision; mixed precision casts them back.
     low = value.dtype in _HALF and value.is_cuda and value.shape[-1] % 8 == 0
     if kernel is None or not low:
-        return attend_padded(sequences, query, key, value)
+        return _attend_padded(sequences, query, key, value)
     query, key = query.to(value.dtype), key.to(value.dtype)
-    return attend_varlen(kernel, sequences, query, key, value)
+    return _attend_varlen(kernel, sequences, query, key, value)
 
 
-def attend_padded(sequences: Sequences, query: Heads, key: Heads, value: Heads) -> Heads:
+def _attend_padded(sequences: Sequences, query: _Heads, key: _Heads, value: _Heads) -> _Heads:
     """Sequences side by side. What fills short ones up comes after them, where no row of theirs
     looks, so that no mask is needed but the causal one."""
     query, key, value = (sequences.pad(x).transpose(1, 2) for x in (query, key, value))
@@ -39,15 +39,15 @@ def attend_padded(sequences: Sequences, query: Heads, key: Heads, value: Heads) 
     return sequences.unpad(mixed.transpose(1, 2))
 
 
-def attend_varlen(
-    kernel: Callable[..., Tensor], sequences: Sequences, query: Heads, key: Heads, value: Heads
-) -> Heads:
+def _attend_varlen(
+    kernel: Callable[..., Tensor], sequences: Sequences, query: _Heads, key: _Heads, value: _Heads
+) -> _Heads:
     """FlashAttention for sequences of different lengths: nothing is padded."""
     edges, longest = sequences.offsets, sequences.longest
     return kernel(query, key, value, edges, edges, longest, longest, window_size=_CAUSAL)
 
 
-def varlen_kernel() -> Callable[..., Tensor] | None:
+def _varlen_kernel() -> Callable[..., Tensor] | None:
     """Torch's kernel for half precision on a GPU, in versions that have it."""
     try:
         from torch.nn.attention.varlen import varlen_attn

@@ -25,13 +25,13 @@ from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
 from amago.types import Array
 
-Rotation = tuple[Tensor, Tensor] | None
+_Rotation = tuple[Tensor, Tensor] | None
 Heads = Float[Tensor, "M H dim"]
 Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Queries, keys and values of M rows → what each row gathered from the rows that it may see."""
 
 
-class Attention(nn.Module):
+class _Attention(nn.Module):
     """Self-attention with one learnable scale per head; `mix` decides who sees whom."""
 
     def __init__(self, settings: TransformerSettings) -> None:
@@ -45,7 +45,7 @@ class Attention(nn.Module):
         self.head_scale = nn.Parameter(heads) if settings.extra_norms else None
 
     def forward(
-        self, x: Float[Tensor, "M D"], rotation: Rotation, mix: Mix
+        self, x: Float[Tensor, "M D"], rotation: _Rotation, mix: Mix
     ) -> Float[Tensor, "M D"]:
         query, key, value = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).unbind(1)
         if rotation is not None:
@@ -110,7 +110,7 @@ class Block(nn.Module):
         width, hidden = settings.model_dim, settings.feedforward_dim
         extra = nn.LayerNorm if settings.extra_norms else _identity
         self.norm_attention = nn.LayerNorm(width)
-        self.attention = Attention(settings)
+        self.attention = _Attention(settings)
         self.norm_mixed = extra(width)
         self.norm_feedforward = nn.LayerNorm(width)
         self.widen = linear(width, hidden)
@@ -121,7 +121,7 @@ class Block(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(
-        self, x: Float[Tensor, "M D"], rotation: Rotation, mix: Mix
+        self, x: Float[Tensor, "M D"], rotation: _Rotation, mix: Mix
     ) -> Float[Tensor, "M D"]:
         x = x + self.norm_mixed(self.attention(self.norm_attention(x), rotation, mix))
         hidden = self.norm_hidden(self.activation(self.widen(self.norm_feedforward(x))))
@@ -208,7 +208,7 @@ class TransformerMemory(Memory):
 
     def embed_rows(
         self, x: Tensor, time: Tensor, previous: Tensor | None
-    ) -> tuple[Tensor, Rotation]:
+    ) -> tuple[Tensor, _Rotation]:
         """What enters the first block; `previous` are the rows before, where they enter too."""
         settings = self.settings
         x = self.embed(x)

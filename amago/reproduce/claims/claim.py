@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import MACHINE_SETTINGS, differences, from_dict
-from amago.report.metrics import METRICS, Metric
 from amago.report.runs import RunRecord, read_run
 from amago.reproduce.entry import Experiment
 from amago.reproduce.plan import resolve
 from amago.reproduce.registry import by_folder
+from amago.rollout.scores import COMPARED, Score
 
 CLAIM_FILE = "claim.toml"
 _WORDS = ("answer", "details", "caveats", "tables")
@@ -54,7 +54,7 @@ class Claim:
     folder: Path
     question: str
     answer: str
-    metric: Metric
+    metric: Score
     measure: str
     """The metric as this domain understands it, such as "deliveries of 2.96"."""
     arms: tuple[Arm, ...]
@@ -126,7 +126,7 @@ def read_claim(folder: str | Path) -> Claim:
         content = _declared(path.parent.name, content)
     _check_folders(path.parent, arms)
     content |= {name: tuple(content[name]) for name in _TUPLES if name in content}
-    content["metric"] = METRICS[content["metric"]]
+    content["metric"] = COMPARED[content["metric"]]
     content["command"] = content["command"].strip()
     return Claim(folder=path.parent, arms=arms, **content)
 
@@ -229,8 +229,8 @@ def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
             f"{path}: unknown keys: {', '.join(unknown) or 'none'}; "
             f"missing keys: {', '.join(missing) or 'none'}"
         )
-    if content["metric"] not in METRICS:
-        raise ValueError(f"{path}: metric is one of {list(METRICS)}, got {content['metric']!r}")
+    if content["metric"] not in COMPARED:
+        raise ValueError(f"{path}: metric is one of {list(COMPARED)}, got {content['metric']!r}")
 
 
 def _check_words(path: Path, content: Mapping[str, Any]) -> None:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import Literal
 
-from amago.report.metrics import Metric
 from amago.report.statistics import bootstrap_interval, final_window_mean
 from amago.report.tables import number
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.probes import probe_success
 from amago.reproduce.claims.scores import arm_scores, known, mean, reference_score
+from amago.rollout.scores import Score
 
 _FORM = re.compile(
     r"(?:(?P<task>[^:]+): )?(?P<left>.+?) (?P<sign>>=|<=|>|<) (?P<right>.+?)"
@@ -36,7 +36,7 @@ _TWO_SIGMA = 1.96
 
 
 @dataclass(frozen=True)
-class Verdict:
+class _Verdict:
     """Whether a statement holds; "open" while its arms have not been run."""
 
     statement: str
@@ -55,12 +55,12 @@ class _Score:
     high: float | None = None
 
 
-def verdicts(claim: Claim) -> list[Verdict]:
+def verdicts(claim: Claim) -> list[_Verdict]:
     """What the data say of every statement."""
     return [_judge(claim, statement) for statement in claim.holds]
 
 
-def check_statement(statement: str, names: Sequence[str]) -> None:
+def _check_statement(statement: str, names: Sequence[str]) -> None:
     """ValueError unless a statement can be read and speaks of these arms alone."""
     form = _read(statement)
     for side in (form["left"], form["right"]):
@@ -72,7 +72,7 @@ def check_statement(statement: str, names: Sequence[str]) -> None:
             )
 
 
-def _judge(claim: Claim, statement: str) -> Verdict:
+def _judge(claim: Claim, statement: str) -> _Verdict:
     form = _read(statement)
     asked = [form["task"]] if form["task"] else list(claim.tasks)
     compared = {task: _compare(claim, claim.tasks.get(task, []), form) for task in asked}
@@ -86,10 +86,10 @@ def _judge(claim: Claim, statement: str) -> Verdict:
     ]
     if "fails" in states:
         failed = [text for text, (state, _) in zip(said, found, strict=True) if state == "fails"]
-        return Verdict(statement, "fails", "; ".join(failed))
+        return _Verdict(statement, "fails", "; ".join(failed))
     if "open" in states or not found:
-        return Verdict(statement, "open", "not all of its arms have been run")
-    return Verdict(statement, "holds", "; ".join(said))
+        return _Verdict(statement, "open", "not all of its arms have been run")
+    return _Verdict(statement, "holds", "; ".join(said))
 
 
 def _compare(
@@ -141,14 +141,14 @@ def _quantity(arm: Arm, quantity: str) -> list[float | None]:
     return [final_window_mean(curve) if curve else None for curve in curves]
 
 
-def _error(arm: Arm, metric: Metric) -> float | None:
+def _error(arm: Arm, metric: Score) -> float | None:
     """Half the interval of one seed, over its rollouts."""
     pooled = (arm.runs[0].result or {}).get("pooled") or {}
-    error = pooled.get(f"{metric.name}_error")
+    error = pooled.get(f"{metric.label}_error")
     return None if error is None else _TWO_SIGMA * float(error)
 
 
-def _shown(score: _Score, metric: Metric) -> str:
+def _shown(score: _Score, metric: Score) -> str:
     def text(value: float) -> str:
         return f"{100 * value:.0f}%" if metric.percent else number(value)
 

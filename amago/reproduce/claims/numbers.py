@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from amago.report.metrics import METRICS
 from amago.reproduce.claims.claim import Claim
 from amago.reproduce.claims.scores import arm_scores, known, mean, reference_score
+from amago.rollout.scores import COMPARED
 
 _NUMBER = re.compile(r"(?<![\w.])(?P<sign>[-−]?)(?P<digits>\d[\d,]*(?:\.\d+)?|\.\d+)(?P<unit>%?)")
 _COUNT = 10
 """Whole numbers up to this count seeds, arms and tasks; they are not looked up."""
 
 
-def unsupported(claim: Claim) -> list[str]:
+def _unsupported(claim: Claim) -> list[str]:
     """Numbers in the answer that no score, result, setting or table of the claim rounds to."""
     data = list(_data(claim))
     return [found[0] for found in _NUMBER.finditer(claim.answer) if not _is_in(found, data)]
@@ -39,7 +39,7 @@ def _rounds_to(number: float, value: float, digits: str) -> bool:
 
 
 def _data(claim: Claim) -> Iterator[float]:
-    for metric in METRICS.values():
+    for metric in COMPARED.values():
         for arm in claim.arms:
             scores = arm_scores(arm, metric)
             for column in (scores.window, scores.best, scores.final):

@@ -15,7 +15,7 @@ BOARD = "leaderboard/board.json"
 """In the results folder: the board, as `amago board` writes it."""
 
 
-def pages(root: Path) -> dict[Path, str]:
+def _pages(root: Path) -> dict[Path, str]:
     """Every generated text by its path: a page per claim, and the indexes of them."""
     written = {claim.folder / "README.md": claim_page(claim) for claim in find_claims(root)}
     return written | _indexes(root)
@@ -27,9 +27,9 @@ def _indexes(root: Path) -> dict[Path, str]:
     for path, prefix in ((root / "README.md", ""), (root.parent / "README.md", f"{root.name}/")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if _CLAIMS[0] in text:
-            text = replaced(text, index_table(find_claims(root), prefix), _CLAIMS)
+            text = _replaced(text, index_table(find_claims(root), prefix), _CLAIMS)
         if _BOARD[0] in text:
-            text = replaced(text, _board(root), _BOARD)
+            text = _replaced(text, _board(root), _BOARD)
         if text:
             texts[path] = text
     return texts
@@ -65,7 +65,7 @@ def write_claim(claim: Claim) -> list[Path]:
     return [page, picture]
 
 
-def replaced(text: str, table: str, marks: tuple[str, str] = _CLAIMS) -> str:
+def _replaced(text: str, table: str, marks: tuple[str, str] = _CLAIMS) -> str:
     """The text with a new table between two markers; nothing between them for an empty one."""
     head, begin, rest = text.partition(marks[0])
     _, end, tail = rest.partition(marks[1])

@@ -9,13 +9,13 @@ from typing import Any
 
 from amago.report.runs import RunRecord
 
-PROBES = "probes"
+_PROBES = "probes"
 AS_DRAWN = "(as drawn)"
 
 
 def probe_path(run: Path, name: str) -> Path:
     """Where a claim keeps the scores of a probe."""
-    return run / PROBES / f"{name}.json"
+    return run / _PROBES / f"{name}.json"
 
 
 def probe_rows(run: RunRecord, name: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from amago.report.metrics import Metric
 from amago.report.runs import RunRecord
 from amago.report.tables import number, share
 from amago.reproduce import views
@@ -12,6 +11,7 @@ from amago.reproduce.claims.claim import Arm, Claim, repeatable
 from amago.reproduce.claims.holds import verdicts
 from amago.reproduce.claims.markdown import bullet, csv_table, markdown, paragraph, wrapped
 from amago.reproduce.claims.scores import arm_scores, mean, reference_score
+from amago.rollout.scores import Score
 
 _MARK = "†"
 _LEGEND = (
@@ -42,7 +42,7 @@ def claim_page(claim: Claim) -> str:
         wrapped(claim.answer) if claim.answer else "",
         "\n".join(bullet(str(verdict)) for verdict in verdicts(claim)),
         f"![{claim.question}]({claim.picture})",
-        *([claim_table(claim), wrapped(_LEGEND), _origin(claim)] if claim.arms else []),
+        *([_claim_table(claim), wrapped(_LEGEND), _origin(claim)] if claim.arms else []),
         views.table(claim),
         *(paragraph(text) for text in claim.details.strip().split("\n\n")),
         *(csv_table(claim.folder / name) for name in claim.tables),
@@ -67,7 +67,7 @@ def _title(arm: Arm) -> str:
     return f"{arm.task}: {arm.name}" if arm.task else arm.name
 
 
-def claim_table(claim: Claim) -> str:
+def _claim_table(claim: Claim) -> str:
     """All arms with all seeds; random play and the oracle below the arms of each task."""
     names = ["arm", f"{claim.measure}: final window", "maximum", "final test", "minutes"]
     several = len(claim.tasks) > 1
@@ -94,7 +94,7 @@ def index_table(claims: Iterable[Claim], prefix: str = "") -> str:
     return markdown(names, [_index_row(claim, prefix) for claim in ordered])
 
 
-def _format_score(value: float | None, metric: Metric) -> str:
+def _format_score(value: float | None, metric: Score) -> str:
     """A share as percent, a return with three digits."""
     if value is None:
         return "–"
@@ -131,7 +131,7 @@ def _mark(arm: Arm) -> str:
 
 
 def _seeds(
-    values: Sequence[float | None], runs: Sequence[RunRecord], metric: Metric, strong: bool = False
+    values: Sequence[float | None], runs: Sequence[RunRecord], metric: Score, strong: bool = False
 ) -> str:
     """The mean, then every seed; a single seed is its own mean."""
     each = [
@@ -223,5 +223,5 @@ def _index_row(claim: Claim, prefix: str) -> list[str]:
     ]
 
 
-def _window_mean(arm: Arm, metric: Metric) -> str:
+def _window_mean(arm: Arm, metric: Score) -> str:
     return _format_score(mean(arm_scores(arm, metric).window), metric)

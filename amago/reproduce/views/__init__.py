@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amago.reproduce.claims.claim import Claim
 
 
-def view_names() -> list[str]:
+def _view_names() -> list[str]:
     """All kinds of pictures."""
     return [item.name for item in pkgutil.iter_modules(__path__) if item.name != "figure"]
 
@@ -41,7 +41,7 @@ def needs(view: str) -> tuple[str, ...]:
 
 
 def _find(name: str) -> ModuleType:
-    if name not in view_names():
-        hint = did_you_mean(name, view_names())
-        raise ValueError(f"no view is called {name!r}; {hint}there are {', '.join(view_names())}")
+    if name not in _view_names():
+        hint = did_you_mean(name, _view_names())
+        raise ValueError(f"no view is called {name!r}; {hint}there are {', '.join(_view_names())}")
     return import_module(f"{__name__}.{name}")

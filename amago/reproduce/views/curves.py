@@ -36,7 +36,7 @@ def progress(claim: Claim, task: str, arms: Sequence[Arm], styles: Styles) -> Pa
             axes.set_ylim(-0.03, 1.03)
             panels.label_shares(axes)
         title = task or ("during training" if claim.adaptation else "")
-        panels.label_steps(axes, title, f"{claim.metric.name}, evaluation")
+        panels.label_steps(axes, title, f"{claim.metric.label}, evaluation")
 
     return draw
 

@@ -13,13 +13,13 @@ from amago.reproduce.views.figure import Panel, draw_panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PREFIX = "value/q@"
-NEEDS = (PREFIX,)
+_PREFIX = "value/q@"
+NEEDS = (_PREFIX,)
 
 
 def draw(claim: Claim, path: Path) -> None:
     names = {name for arm in claim.arms for name in _names(arm)}
-    ordered = sorted(names, key=lambda name: float(name.removeprefix(PREFIX)))
+    ordered = sorted(names, key=lambda name: float(name.removeprefix(_PREFIX)))
     draw_panels([_panel(arm, ordered) for arm in claim.arms], path)
 
 
@@ -32,7 +32,7 @@ def _panel(arm: Arm, names: list[str]) -> Panel:
             curves = [panels.series(run, name) for run in arm.runs]
             curves = [curve for curve in curves if len(curve[0])]
             if curves:
-                label = f"γ = {name.removeprefix(PREFIX)}"
+                label = f"γ = {name.removeprefix(_PREFIX)}"
                 axes.plot(*mean_curve(curves), color=shades(place), linewidth=1.6, label=label)
         title = f"{arm.task}: {arm.name}" if arm.task else arm.name
         panels.label_steps(axes, title, "mean Q, scaled rewards")
@@ -41,4 +41,4 @@ def _panel(arm: Arm, names: list[str]) -> Panel:
 
 
 def _names(arm: Arm) -> list[str]:
-    return [name for run in arm.runs for name in panels.keys(run, PREFIX)]
+    return [name for run in arm.runs for name in panels.keys(run, _PREFIX)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Panel = Callable[["Axes"], None]
 _MOST_COLUMNS = 4
-PANEL_WIDTH, PANEL_HEIGHT = 4.2, 3.1
+_PANEL_WIDTH, _PANEL_HEIGHT = 4.2, 3.1
 _TALL_WIDTH, _BAR_INCHES = 8.0, 0.17
 _DOTS_PER_INCH = 90
 _COLOURS = 64
@@ -30,7 +30,7 @@ def draw_panels(drawn: Sequence[Panel], path: str | Path) -> None:
     """Panels side by side, at most four in a row, one legend below them."""
     columns = min(_MOST_COLUMNS, len(drawn))
     rows = -(-len(drawn) // columns)
-    figure = new_figure(max(6.0, PANEL_WIDTH * columns), PANEL_HEIGHT * rows + 0.5)
+    figure = new_figure(max(6.0, _PANEL_WIDTH * columns), _PANEL_HEIGHT * rows + 0.5)
     grid = figure.add_gridspec(rows, columns)
     for index, draw in enumerate(drawn):
         axes = figure.add_subplot(grid[divmod(index, columns)])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _OPEN = ("a consumer GPU", "a data-centre GPU")
-Row = dict[str, str]
+_Row = dict[str, str]
 
 
 def draw(claim: Claim, path: Path) -> None:
@@ -44,7 +44,7 @@ def table(claim: Claim) -> str:
     return markdown(["device", "updates per second", *(f"{n:,}" for n in lengths)], lines)
 
 
-def _panel(device: str, rows: list[Row]) -> Panel:
+def _panel(device: str, rows: list[_Row]) -> Panel:
     def draw(axes: Axes) -> None:
         own = [row for row in rows if row["device"] == device]
         names = list(dict.fromkeys(row["arrangement"] for row in own))
@@ -63,6 +63,6 @@ def _panel(device: str, rows: list[Row]) -> Panel:
     return draw
 
 
-def _rows(claim: Claim) -> list[Row]:
+def _rows(claim: Claim) -> list[_Row]:
     with (claim.folder / "data" / "rates.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from amago.report.metrics import METRICS
 from amago.report.panels import PALETTE
 from amago.report.suites import normalised
 from amago.report.tables import number
@@ -20,6 +19,7 @@ from amago.reproduce.claims.markdown import markdown, wrapped
 from amago.reproduce.claims.scores import arm_scores, mean
 from amago.reproduce.published import popgym_data_scores, popgym_scores
 from amago.reproduce.views.figure import draw_tall
+from amago.rollout.scores import COMPARED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,11 +97,11 @@ def _cell(arm: Arm | None) -> str:
 
 
 def _window(arm: Arm) -> float | None:
-    return _normal(mean(arm_scores(arm, METRICS["return"]).window))
+    return _normal(mean(arm_scores(arm, COMPARED["return"]).window))
 
 
 def _best(arm: Arm) -> float | None:
-    return _normal(mean(arm_scores(arm, METRICS["return"]).best))
+    return _normal(mean(arm_scores(arm, COMPARED["return"]).best))
 
 
 def _normal(value: float | None) -> float | None:

@@ -20,7 +20,7 @@ from amago.reproduce.views.figure import Panel, draw_panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SPLITS = ("train", "held-out")
+_SPLITS = ("train", "held-out")
 
 
 def draw(claim: Claim, path: Path) -> None:
@@ -32,23 +32,23 @@ def table(claim: Claim) -> str:
     rows = []
     for task, arms in claim.tasks.items():
         for arm in arms:
-            means = [mean(_successes(arm, split)) for split in SPLITS]
+            means = [mean(_successes(arm, split)) for split in _SPLITS]
             cells = ["–" if value is None else f"{100 * value:.0f}%" for value in means]
             rows.append([f"{task}: {arm.name}" if task else arm.name, *cells])
-    return markdown(["best checkpoint, success", *SPLITS], rows)
+    return markdown(["best checkpoint, success", *_SPLITS], rows)
 
 
 def _panel(task: str, arms: Sequence[Arm]) -> Panel:
     def draw(axes: Axes) -> None:
-        for split, color in zip(SPLITS, PALETTE, strict=False):
-            found = [(length(arm), known(_successes(arm, split))) for arm in arms]
+        for split, color in zip(_SPLITS, PALETTE, strict=False):
+            found = [(_length(arm), known(_successes(arm, split))) for arm in arms]
             points = sorted((at, seeds) for at, seeds in found if seeds)
             axes.plot([at for at, _ in points], [sum(s) / len(s) for _, s in points],
                       marker="o", color=color, label=split)  # fmt: skip
             for at, seeds in points:
                 axes.plot([at] * len(seeds), seeds, ".", color=color, alpha=0.5)
         axes.set(title=task, xlabel="context length", ylabel="success")
-        lengths = sorted({length(arm) for arm in arms})
+        lengths = sorted({_length(arm) for arm in arms})
         axes.set_xscale("log")
         axes.set_xticks(lengths, [str(at) for at in lengths])
         axes.minorticks_off()
@@ -58,7 +58,7 @@ def _panel(task: str, arms: Sequence[Arm]) -> Panel:
     return draw
 
 
-def length(arm: Arm) -> int:
+def _length(arm: Arm) -> int:
     """The context length in the name of an arm."""
     return int(arm.name.removeprefix("context "))
 

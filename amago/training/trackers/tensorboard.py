@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, dotted
+from amago.rollout.scores import COMPARED
 from amago.training.trackers.tracker import (
     Pictures,
     Row,
@@ -17,7 +18,7 @@ from amago.training.trackers.tracker import (
     stored_rows,
 )
 
-_COMPARED = ("eval/return_mean", "eval/success_rate", "final/return_mean", "final/success_rate")
+_COMPARED = [f"{part}/{score.key}" for part in ("eval", "final") for score in COMPARED.values()]
 """Scores beside the hyperparameters."""
 
 

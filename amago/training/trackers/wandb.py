@@ -20,7 +20,7 @@ from amago.training.trackers.tracker import (
     stored_rows,
 )
 
-STATE = "wandb.json"
+_STATE = "wandb.json"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -32,7 +32,7 @@ class WandbTracker:
         """Unless the run goes on `exact`ly, what W&B has of later epochs is another run's."""
         project = config.run.wandb_project
         wandb = _module(project)
-        self._wandb, self._state = wandb, folder / STATE
+        self._wandb, self._state = wandb, folder / _STATE
         rows = stored_rows(folder)
         last = rows[-1][0]["epoch"] if rows else 0
         self._id, self._sent = _sent_before(self._state)

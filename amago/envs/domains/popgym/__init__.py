@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amago.envs.domain import Domain
-from amago.presets.base import MANY_TRIES, PAPER, Preset
+from amago.presets.base import PAPER, RECIPE, Preset
 from amago.presets.sizes import Size
 
 _LEVELS = ("Easy", "Medium", "Hard")
@@ -21,15 +21,7 @@ PAPER_IDS = tuple(name for name in IDS if "VelocityOnly" not in name)
 """Most likely the 39 environments of the paper's Figure 3."""
 ALL_IDS = IDS + tuple(f"popgym/{family}{level}" for family in _NAVIGATION for level in _LEVELS)
 
-# One set for all ids: horizons from a step (recall is rewarded at once) to an episode (control),
-# and noise that lasts until what must be remembered has been found.
-_CPU = {
-    "env.id": "popgym/RepeatPreviousEasy",
-    "env.num_lanes": 96,
-    "exploration.anneal_fraction": 0.9,
-    "heads.num_critics": 2,
-    "agent.discounts": (0.5, 0.9, 0.98),
-}
+_CPU = {"env.id": "popgym/RepeatPreviousEasy"}
 _SIZE = Size(256, 3, 8, encoder=(512, 512, 200), heads=(256, 256))
 # Of Table 4 the numbers in brackets; 15M steps, as in Figure 3.
 _PAPER = {
@@ -46,7 +38,7 @@ DOMAIN = Domain(
     make="amago.envs.domains.popgym.env:PopGym",
     ids={name: {"name": name.removeprefix("popgym/")} for name in ALL_IDS},
     presets={
-        "popgym": Preset("POPGym, memory in 48 forms: --env.id CountRecallEasy", MANY_TRIES, _CPU),
+        "popgym": Preset("POPGym, memory in 48 forms: --env.id CountRecallEasy", RECIPE, _CPU),
         "popgym/paper": Preset("POPGym, sizes of the paper's Tables 3 and 4", PAPER, _PAPER),
     },
     paper_size=_SIZE,
