@@ -45,6 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "optim.learning_rate": 0.01,
             "optim.warmup_updates": 0,
             "run.updates_per_epoch": 30,
+            "replay.batch_rows": 240,
         }
         amago.train(tiny(name, fast), 1, folder, preset=name)
     api.plot_run = drawn

@@ -122,7 +122,9 @@ def test_the_description_lists_achieved_goals_with_their_steps_and_what_became_o
     before = rollout("c", "c", "c", "", "c", "a", "bde", "bde", "j", "abcdef", asked="a, j, i")
     choice = Choice(np.array([7]), LETTERS.read("d"))
     text = describe_relabel(before, before, LETTERS, choice)
-    assert text.splitlines()[5:-1] == [
+    lines = text.splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("achieved   in"))
+    assert lines[begin:-1] == [
         "achieved   in 9 steps, of which 4 are candidates and 1 chosen",
         "  step 1:       c                      candidate",
         "  steps 2-3:    c",

@@ -30,7 +30,6 @@ SMALL_WORLD = {"corridor": 6, "grid": 3, "trial_limit": 6, "horizon": 12, "delay
 FEW = {
     "env.num_lanes": 3,
     "env.eval_lanes": 4,
-    "rollout.steps_per_epoch": None,
     "replay.batch_size": 4,
     "run.epochs": 2,
     "run.updates_per_epoch": 2,
@@ -43,7 +42,9 @@ FEW = {
 
 def few(config: Config) -> dict[str, Any]:
     """Overrides for few lanes, updates and rows per update, counted as the preset counts them."""
-    return FEW if config.replay.batch_rows is None else {**FEW, "replay.batch_rows": 24}
+    if config.replay.batch_rows is None:
+        return FEW
+    return {**FEW, "replay.batch_rows": 24, "rollout.steps_per_epoch": None}
 
 
 def short_world(config: Config) -> dict[str, Any]:

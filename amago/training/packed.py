@@ -151,7 +151,7 @@ def _check_arguments(path: Path, kwargs: Mapping[str, Any]) -> None:
             )
 
 
-def _check_shapes(path: Path, agent: Agent) -> None:
+def check_shapes(path: Path, agent: Agent) -> None:
     """ValueError unless the file has the tensors of the agent (which may be on device "meta")."""
     wanted = {
         name: list(value.shape)
@@ -173,7 +173,7 @@ def _check_shapes(path: Path, agent: Agent) -> None:
 
 def read_weights(path: Path, agent: Agent) -> None:
     """Fill an agent; its target copies begin as the networks that they follow."""
-    _check_shapes(path, agent)
+    check_shapes(path, agent)
     tensors: dict[str, Tensor] = load_file(path, device=str(agent.discounts.device))
     for name in agent.state_dict():
         if name.startswith("target_"):
