@@ -46,7 +46,8 @@ def tiny(name: str = "t-maze", /, **changes: Any) -> Config:
 def endless(folder: Path, *more: str) -> list[str]:
     """The command of a run that goes on until it is killed, with a checkpoint at every epoch."""
     settings = {
-        "env.kwargs.corridor": 6, "rollout.steps-per-epoch": 7, "env.num-lanes": 4, "run.epochs": 500, "run.threads": 1,
+        "env.kwargs.corridor": 6, "env.num-lanes": 4, "run.epochs": 500, "run.threads": 1,
+        "rollout.steps-per-epoch": 7,
         "run.updates-per-epoch": 1, "run.save-interval": 1, "run.eval-interval": 500,
         "run.final-eval-episodes": 2, "replay.batch-rows": 12, "scale.collectors": 2,
         "scale.mode": "async",
