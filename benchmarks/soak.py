@@ -3,16 +3,17 @@
     python benchmarks/soak.py [--kinds relabeling pixels workers] [--minutes 20] [--write PAGE]
 
 Trains in a process of its own, one kind after the other, with a small replay that turns over all
-the time, a checkpoint and an evaluation per epoch, and looks at it every few seconds. Compared are
-medians over the second sixth and the last sixth of the time: the first sixth fills replay and
-caches. Speed is counted in seconds of the processor per epoch, in units of what a fixed piece of
-work takes at the same time, since other work on the machine slows both. What grows ends the
-program with exit code 1.
+the time, a checkpoint and an evaluation per epoch, and looks at it every few seconds. The first
+tenth of the time fills replay and caches; of the rest, the first third is compared with the last.
+Speed is counted in environment steps, and the updates that belong to them, per second of the
+processor that the run and its workers spend, and per fixed piece of work that is timed alongside:
+other work on the machine slows both. What grows, or gets slower, ends the program with exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import shutil
@@ -21,33 +22,38 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from amago.training.header import git_commit
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMON = (
     "--size tiny --run.threads 1 --run.epochs 1000000 --run.updates-per-epoch 10 "
     "--run.eval-interval 1 "
-    "--run.eval-episodes 4 --env.eval-lanes 4 --run.save-interval 1 --replay.capacity 200"
+    "--run.eval-episodes 4 --env.eval-lanes 4 --run.save-interval 1 --replay.capacity 200 "
+    "--optim.learning-rate 1e-9"
 )
+"""All parts work as ever; but an agent that gets better would change the work of an epoch."""
 KINDS = {
     "relabeling": f"maze-runner {COMMON}",
     "pixels": f"pixel-recall {COMMON}",
-    # Rollouts of one length: longer ones, of an agent that learns, would look like growth.
     "workers": f"gym --env.id Pendulum-v1 --env.num-workers 2 {COMMON}",
 }
 MARKS = ("<!-- soak -->", "<!-- end of soak -->")
-RELATIVE = "in units of fixed work"
+SPEED, RELATIVE = "steps per processor second", "steps per fixed work"
 LIMITS = {
     "memory, MB": 1.1, "handles": 1.0, "processes": 1.0, "files": 1.0, "replay, MB": 1.1,
-    RELATIVE: 1.2,
 }  # fmt: skip
-"""How many times as much there may be at the end; seconds alone follow the machine's load."""
+"""How many times as much there may be at the end."""
+SLOWEST = 0.9
+"""The share of its early speed, per fixed work, that a run has to keep; that per second alone
+follows the machine's load."""
 FEWEST = 12
-"""Looks at a run: two for each sixth of the time."""
+"""Looks at a run: three for each third of the time."""
 MOST_CHECKPOINTS = 3
 """The latest, the best, and one that is being written."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -67,7 +73,9 @@ class Sample:
     checkpoints: int
     replay_mb: float
     epochs: int
+    env_steps: int
     cpu_seconds: float
+    """Of all processes, and of those that they have seen the end of."""
     fixed_seconds: float
     """What the fixed piece of work took."""
 
@@ -101,6 +109,7 @@ def soak(kind: str, minutes: float, folder: Path, interval: float) -> list[Sampl
 def _sample(pid: int, run: Path, seconds: float) -> Sample:
     processes = _with_children(pid)
     files = [path for path in run.rglob("*") if "checkpoints" not in path.parts]
+    rows = (run / "metrics.jsonl").read_bytes().rpartition(b"\n")[0].splitlines()
     return Sample(
         seconds,
         sum(_own_memory(each) for each in processes) / 2**20,
@@ -109,7 +118,8 @@ def _sample(pid: int, run: Path, seconds: float) -> Sample:
         sum(path.is_file() for path in files),
         sum(path.is_dir() for path in (run / "checkpoints").iterdir()),
         (run / "replay" / "data.mdb").stat().st_blocks * 512 / 2**20,
-        (run / "metrics.jsonl").read_bytes().count(b"\n"),
+        len(rows),
+        json.loads(rows[-1])["env_steps"],
         sum(_cpu_seconds(each) for each in processes),
         _fixed_work(),
     )
@@ -141,32 +151,34 @@ def _own_memory(pid: int) -> int:
 
 def _cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return sum(map(int, fields[11:15])) / _TICKS
 
 
 def compare(samples: list[Sample]) -> dict[str, tuple[float, float]]:
-    """Medians of the second sixth and of the last sixth."""
-    size = max(len(samples) // 6, 1)
-    early, late = samples[size : 2 * size], samples[-size:]
+    """The first third and the last third, without the first tenth of the time."""
+    samples = samples[len(samples) // 10 :]
+    size = len(samples) // 3
+    early, late = samples[:size], samples[-size:]
     names = ("memory, MB", "handles", "processes", "files", "checkpoints", "replay, MB")
     columns = zip(zip(*map(astuple, early), strict=True), zip(*map(astuple, late), strict=True),
                   strict=True)  # fmt: skip
     pairs = [(median(a), median(b)) for a, b in columns]
     found = dict(zip(names, pairs[1:7], strict=True))
-    speeds = (_cpu_per_epoch(early), _cpu_per_epoch(late))
-    found["processor, s per epoch"] = speeds
+    speeds = (_steps_per_cpu_second(early), _steps_per_cpu_second(late))
+    found[SPEED] = speeds
     fixed = [median(sample.fixed_seconds for sample in part) for part in (early, late)]
-    found[RELATIVE] = (speeds[0] / fixed[0], speeds[1] / fixed[1])
+    found[RELATIVE] = (speeds[0] * fixed[0], speeds[1] * fixed[1])
     return found
 
 
-def _cpu_per_epoch(samples: list[Sample]) -> float:
-    """The slope of seconds over epochs, since an epoch may last longer than a look takes."""
-    epochs = np.array([sample.epochs for sample in samples], float)
+def _steps_per_cpu_second(samples: list[Sample]) -> float:
+    """The slope of steps over seconds, since an epoch may last longer than a look takes."""
+    steps = np.array([sample.env_steps for sample in samples], float)
     seconds = np.array([sample.cpu_seconds for sample in samples])
-    epochs -= epochs.mean()
-    spread = float(epochs @ epochs)
-    return float(epochs @ seconds) / spread if spread else math.nan
+    seconds -= seconds.mean()
+    spread = float(seconds @ seconds)
+    slope = float(seconds @ steps) / spread if spread else 0.0
+    return slope if slope > 0 else math.nan
 
 
 def table(results: dict[str, list[Sample]]) -> str:
@@ -183,7 +195,7 @@ def table(results: dict[str, list[Sample]]) -> str:
 
 
 def growing(results: dict[str, list[Sample]]) -> list[str]:
-    """What has grown beyond its limit, or could not be measured."""
+    """What has grown beyond its limit, got slower, or could not be measured."""
     found = []
     for kind, samples in results.items():
         pairs = compare(samples)
@@ -192,6 +204,9 @@ def growing(results: dict[str, list[Sample]]) -> list[str]:
             for name, limit in LIMITS.items()
             if not pairs[name][1] <= limit * pairs[name][0]
         ]
+        early, late = pairs[RELATIVE]
+        if not late >= SLOWEST * early:
+            found.append(f"{kind}: {RELATIVE} {early:.3g} → {late:.3g}")
         if max(sample.checkpoints for sample in samples) > MOST_CHECKPOINTS:
             found.append(f"{kind}: more than {MOST_CHECKPOINTS} checkpoints at a time")
     return found
@@ -217,15 +232,19 @@ def main() -> int:
     results = {}
     for kind in options.kinds:
         results[kind] = soak(kind, options.minutes, folder, options.interval)
+        rows = [asdict(sample) for sample in results[kind]]
+        (folder / f"{kind}.json").write_text(json.dumps(rows))
         print(table({kind: results[kind]}), flush=True)
-    text = f"{time.strftime('%Y-%m-%d')}:\n\n{table(results)}"
+    made = f"{time.strftime('%Y-%m-%d')}, commit `{git_commit()}`"
+    text = f"{made}, `--minutes {options.minutes:g}`:\n\n{table(results)}"
     print(text)
     if options.write is not None:
         write(options.write, text)
     found = growing(results)
     for line in found:
         print("GROWS:", line)
-    shutil.rmtree(folder)
+    if not found:
+        shutil.rmtree(folder)
     return int(bool(found))
 
 

@@ -26,38 +26,42 @@ def soak() -> ModuleType:
 
 
 def _samples(soak: ModuleType, **late: float) -> list[Any]:
-    """Looks at a run that stays as it is, but for some factors in its last sixth."""
-    samples, cpu = [], 0.0
+    """Looks at a run that stays as it is, but for some factors in its last third."""
+    samples, steps = [], 0.0
     for number in range(SAMPLES):
-        factors = late if number >= SAMPLES - SAMPLES // 6 else {}
-        cpu += 2.0 * factors.get("cpu", 1.0)
+        factors = late if number >= SAMPLES - SAMPLES // 3 else {}
+        steps += 100.0 * factors.get("speed", 1.0)
         samples.append(soak.Sample(
             5.0 * number, 250.0 * factors.get("memory", 1.0), int(10 * factors.get("handles", 1)),
             3, 7, 2 + int(factors.get("checkpoints", 0)), 1.5 * factors.get("replay", 1.0),
-            4 * number, cpu, 0.01 * factors.get("fixed", 1.0),
+            4 * number, round(steps), 2.0 * number, 0.01 * factors.get("fixed", 1.0),
         ))  # fmt: skip
     return samples
 
 
 def test_a_run_that_stays_as_it_is_does_not_grow(soak: ModuleType) -> None:
     assert soak.growing({"flat": _samples(soak)}) == []
-    assert soak.compare(_samples(soak))["processor, s per epoch"] == pytest.approx((0.5, 0.5))
+    assert soak.compare(_samples(soak))[soak.SPEED] == pytest.approx((50, 50))
+    assert soak.growing({"faster": _samples(soak, speed=1.5)}) == []
 
 
-@pytest.mark.parametrize("what", ["memory", "handles", "checkpoints", "replay", "cpu"])
-def test_growth_and_slowness_are_found(what: str, soak: ModuleType) -> None:
-    (found,) = soak.growing({"run": _samples(soak, **{what: 1.5 if what != "checkpoints" else 2})})
-    assert what in found or (what == "cpu" and soak.RELATIVE in found)
+@pytest.mark.parametrize(
+    ("what", "factor"),
+    [("memory", 1.2), ("handles", 1.5), ("checkpoints", 2), ("replay", 1.2), ("speed", 0.85)],
+)
+def test_growth_and_slowness_are_found(what: str, factor: float, soak: ModuleType) -> None:
+    (found,) = soak.growing({"run": _samples(soak, **{what: factor})})
+    assert (what if what != "speed" else soak.RELATIVE) in found
 
 
 def test_a_machine_that_slows_everything_is_no_slower_run(soak: ModuleType) -> None:
-    assert soak.growing({"busy": _samples(soak, cpu=1.8, fixed=1.8)}) == []
+    assert soak.growing({"busy": _samples(soak, speed=0.55, fixed=1.8)}) == []
 
 
 def test_a_run_without_epochs_is_not_called_flat(soak: ModuleType) -> None:
     from dataclasses import replace
 
-    still = [replace(sample, epochs=3) for sample in _samples(soak)]
+    still = [replace(sample, env_steps=3) for sample in _samples(soak)]
     assert any(soak.RELATIVE in line for line in soak.growing({"still": still}))
 
 
