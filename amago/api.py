@@ -103,7 +103,9 @@ def train(
     if isinstance(make_env, VectorMaker):
         config = override(config, make_env.settings())
     elif check and (make_env is not None or is_foreign(config.env)):
-        check_before_training(partial(single_env, config.env, make_env), seed)
+        with stoppable():
+            maker = partial(single_env, config.env, make_env)
+            check_before_training(maker, seed, config.env.timeout_seconds)
     custom = _custom(make_env, encoder, memory, terms)
     folder = Path(run_dir or new_run_dir(run_name(config, preset, make_env), seed))
     if is_follower():

@@ -36,6 +36,15 @@ def _flag(section: str, name: str) -> str:
     return f"--{section}.{name.replace('_', '-')}"
 
 
+def described(error: BaseException) -> str:
+    """The kind and the words of an error; those of a user's class may fail to be made."""
+    try:
+        words = str(error)
+    except Exception as failed:
+        words = f"its text cannot be made ({type(failed).__name__})"
+    return f"{type(error).__name__}: {words}".rstrip(": ")
+
+
 def printable(text: str) -> str:
     """Text of unknown origin for a terminal: control characters are spelled out."""
     return "".join(

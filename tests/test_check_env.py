@@ -174,7 +174,7 @@ def test_what_cannot_be_made_is_a_clear_error() -> None:
 
     class Bare(gym.Env[Any, Any]): ...
 
-    with pytest.raises(ValueError, match="got KeyError while it was made: 'no such level'"):
+    with pytest.raises(ValueError, match="got KeyError: 'no such level' while it was made"):
         amago.check_env(broken)
     with pytest.raises(ValueError, match="Bare to have observation_space and action_space"):
         amago.check_env(Bare)

@@ -83,13 +83,16 @@ def test_without_a_pointer_the_newest_checkpoint_is_found_and_named(
     assert "latest.json names no checkpoint" in caplog.text and "epoch 5" in caplog.text
 
 
+@pytest.mark.parametrize("also", [(), ("metrics.jsonl",), ("metrics.jsonl", "timing.jsonl")])
 def test_a_run_that_lost_all_checkpoints_is_refused_and_nothing_is_deleted(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    also: tuple[str, ...], run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(run / "checkpoints")
+    for name in also:
+        (run / name).unlink()
     before = listing(run)
     code, _, err = command(capsys, "resume", run)
-    assert code == 2 and "checkpoints are gone" in err and "Nothing was changed" in err
+    assert code == 2 and "are gone" in err and "Nothing was changed" in err
     assert listing(run) == before
     advice = f"amago resume {run} --from 0"
     assert advice in err

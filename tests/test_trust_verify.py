@@ -79,6 +79,8 @@ PROBLEMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a wrong pointer": (
         lambda r: (r / "checkpoints/best.json").write_text('{"checkpoint": "000099"}'), "best.json",
     ),
+    "lost checkpoints": (lambda r: shutil.rmtree(r / "checkpoints"), "checkpoints are gone"),
+    "a lost replay": (lambda r: shutil.rmtree(r / "replay"), "replay"),
     "a record": (lambda r: rewrite(r / "replay", 1, flipped), "1 of 6 trajectories are damaged"),
     "the store": (lambda r: os.truncate(r / "replay/data.mdb", 9000), "cut short"),
     "goals": (_no_goals, "counts of goals"),

@@ -20,6 +20,7 @@ from amago.goals import GoalSpec
 from amago.replay.codec import DamagedRecordError
 from amago.replay.reader import TrajectoryReader
 from amago.replay.relabel import Relabeler
+from amago.stopping import Terminated
 from amago.types import Trajectory
 
 _ENVIRONMENT, _RULE = "the environment", "a slow version of the rule"
@@ -96,6 +97,8 @@ def _play(env: Env, trajectory: Trajectory, goals: GoalSpec) -> list[_Row] | Non
             rows.append(_Row(float(reward), bool(terminated), int(info[PROGRESS]), found))
             if terminated or truncated:
                 break
+    except Terminated:
+        raise
     except (Exception, SystemExit):
         return None
     return rows

@@ -24,12 +24,13 @@ def is_foreign(settings: EnvSettings) -> bool:
     )
 
 
-def check_before_training(make_env: Callable[[], Env], seed: int) -> None:
+def check_before_training(make_env: Callable[[], Env], seed: int, timeout: float) -> None:
     """Warn of what `amago check-env` would find in ten seconds; refuse what cannot be played.
 
-    An environment that raises an error may do so rarely; the run says where it did.
+    An environment that raises an error may do so rarely; the run says where it did. So it is with
+    one that does not answer for `timeout` seconds.
     """
-    report = examine(make_env, 1000, seed, _SECONDS)
+    report = examine(make_env, 1000, seed, _SECONDS, timeout)
     raised = any(problem.what.startswith(_RAISED) for problem in report.problems)
     told = [f"{problem.what}; {problem.remedy}" for problem in report.problems]
     if report.spec is None or not (report.playable or raised):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -13,8 +15,13 @@ import numpy as np
 
 from amago.check.observation import findings
 from amago.check.seed import random_action, unseeded
-from amago.envs.in_process import Env, checked_env, horizon_of, name_of
+from amago.check.watched import made
+from amago.checks import described
+from amago.envs.in_process import Env, horizon_of, name_of
+from amago.envs.settings import EnvSettings
 from amago.envs.spaces import ActionConverter, ObsConverter, check_action_mask
+from amago.envs.watchdog import Watchdog
+from amago.stopping import Terminated
 from amago.types import EnvSpec
 
 _SLOW_SECONDS = 0.05
@@ -70,9 +77,23 @@ def examine(
     num_steps: int = 1000,
     seed: int = 0,
     seconds: float = _MOST_SECONDS,
+    timeout: float = EnvSettings.timeout_seconds,
 ) -> EnvReport:
-    """Play at random for so many steps, at most so many seconds, then again from the same seed."""
-    env = _made(make_env)
+    """Play at random for so many steps, at most so many seconds, then again from the same seed.
+
+    A call that does not come back within `timeout` seconds is named, then interrupted.
+    """
+    with contextlib.closing(Watchdog(timeout)) as watchdog:
+        if math.isfinite(timeout):
+            watchdog.start()
+
+        make = partial(made, make_env, watchdog)
+        return _examined(make(), make, num_steps, seed, seconds)
+
+
+def _examined(
+    env: Env, make_env: Callable[[], Env], num_steps: int, seed: int, seconds: float
+) -> EnvReport:
     report = EnvReport(name_of(env))
     try:
         _check_wrappers(env, report)
@@ -83,39 +104,20 @@ def examine(
                     difference = unseeded(env, make_env, seed)
                     if difference is not None:
                         report.add(*difference)
-            except Exception as error:
+            except Terminated:
+                raise
+            except (Exception, SystemExit) as error:
                 explained = report.playable and bool(report.problems)
                 report.playable = False
                 if not explained:
                     report.add(
-                        f"the environment raised {type(error).__name__}: {error}",
+                        f"the environment raised {described(error)}",
                         f"reset(seed={seed}) and play random actions of its action_space to see "
                         "where",
                     )
     finally:
         env.close()
     return report
-
-
-def _made(make_env: Callable[[], Env]) -> Env:
-    """An environment with spaces, or a ValueError that says why there is none."""
-    try:
-        env = make_env()
-    except ValueError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"expected an environment, got {type(error).__name__} while it was made: {error}; "
-            "call its constructor with the same arguments to see where"
-        ) from error
-    env = checked_env(env)
-    missing = [name for name in ("observation_space", "action_space") if not hasattr(env, name)]
-    if missing:
-        raise ValueError(
-            f"expected {name_of(env)} to have {' and '.join(missing)}, got none; "
-            "set both in its constructor"
-        )
-    return env
 
 
 def _check_wrappers(env: Env, report: EnvReport) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from amago.envs.registry import lane_env
 from amago.envs.settings import EnvSettings
+from amago.stopping import Terminated
 from amago.training.files import read_json
 from amago.training.trust import check_env
 
@@ -31,6 +32,8 @@ def repeat(path: Path, *, trust: bool = False) -> str | None:
             env.reset(seed=seed)
             for action in actions:
                 env.step(np.asarray(action, env.action_space.dtype))
+        except Terminated:
+            raise
         except (Exception, SystemExit):
             return traceback.format_exc()
     return None

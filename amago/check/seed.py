@@ -30,7 +30,7 @@ def unseeded(env: Env, make_env: Callable[[], Env], seed: int) -> Finding | None
             "super().reset(seed=seed) first), and reset every variable of the last episode",
         )
     other = make_env()
-    if other is env:
+    if other.unwrapped is env.unwrapped:
         return None
     try:
         when = _difference(first, _trace(other, seed))

@@ -18,6 +18,7 @@ from amago.replay.reader import TrajectoryReader
 from amago.training import checkpoint, kept
 from amago.training.files import read_json
 from amago.training.header import read_header
+from amago.training.lost import lost_checkpoints
 from amago.training.trust import check_env
 
 _MOST_LOOKS = 5
@@ -58,6 +59,8 @@ def _look(folder: Path, *, trust: bool) -> list[_Finding]:
     latest = kept.find(folder / "checkpoints")
     state, unread = _state(latest)
     findings += unread
+    if config is not None and latest is None:
+        findings.append(_looked("checkpoints", partial(_none_yet, folder, config)))
     if config is not None and latest is not None:
         made = latest
         findings.append(
@@ -65,7 +68,7 @@ def _look(folder: Path, *, trust: bool) -> list[_Finding]:
         )
     findings.append(_looked("metrics", lambda: _metrics(folder / "metrics.jsonl", state)))
     findings.append(_looked("timing", lambda: _timing(folder / "timing.jsonl", state)))
-    if (folder / "replay").exists():
+    if (folder / "replay").exists() or state:
         findings.append(_looked("replay", lambda: _replay(folder / "replay", state)))
         if config is not None and findings[-1].sound:
             findings += _relabeling(folder, config, header, trust=trust)
@@ -118,6 +121,13 @@ def _state(latest: Path | None) -> tuple[dict[str, Any], list[_Finding]]:
     except (ValueError, OSError) as error:
         known = checkpoint.problem(latest) is not None
         return {}, [] if known else [_Finding("counters", str(error), False)]
+
+
+def _none_yet(folder: Path, config: Config) -> str:
+    lost = lost_checkpoints(folder, config)
+    if lost is not None:
+        raise ValueError(lost)
+    return "none yet"
 
 
 def _weights(

@@ -62,7 +62,8 @@ def baseline(arguments: Sequence[str]) -> int:
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
     from amago.arguments import new_run_dir, run_name
     from amago.cli.evaluations import print_evaluation, stopped
-    from amago.training.interrupt import Terminated, stoppable
+    from amago.stopping import Terminated
+    from amago.training.interrupt import stoppable
 
     name = f"{run_name(config, preset)}-{method}"
     folder = options.run_dir or new_run_dir(name, options.seed)
@@ -157,7 +158,9 @@ def _recurrent_ppo(
     from amago.baselines.recurrent_ppo import train
 
     if is_foreign(config.env):
-        check_before_training(partial(single_env, config.env), options.seed)
+        check_before_training(
+            partial(single_env, config.env), options.seed, config.env.timeout_seconds
+        )
     result = train(
         folder,
         config,

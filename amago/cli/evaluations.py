@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def run_to_the_end(folder: Path, work: Callable[[], Run]) -> int:
     """Run, then print the final test; the exit code of a stopped run names its signal."""
     from amago.scale.learn import is_follower
-    from amago.training.interrupt import Terminated
+    from amago.stopping import Terminated
 
     try:
         run = work()
@@ -30,7 +30,7 @@ def run_to_the_end(folder: Path, work: Callable[[], Run]) -> int:
 
 def stopped(folder: Path, stop: BaseException) -> int:
     """The exit code of a run that a signal ended."""
-    from amago.training.interrupt import Terminated
+    from amago.stopping import Terminated
 
     # What is kept and how to go on was said where it was saved.
     if not (folder / "config.json").exists():

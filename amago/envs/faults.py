@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from amago.checks import described
 from amago.envs.settings import EnvSettings
 
 _SUFFIX = ".fault.json"
@@ -41,7 +42,7 @@ def fault(
     place: Place, error: BaseException, actions: Sequence[Any], settings: EnvSettings | None
 ) -> EnvFaultError:
     """The error of an environment with its traceback, and a file that repeats it."""
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    what = described(error)
     trace = "".join(traceback.format_exception(error)).rstrip()
     path = _write_fault(place, what, actions, settings)
     vouched = " --trust" if settings is not None and settings.imports else ""
@@ -55,7 +56,7 @@ def fault(
 
 def fault_among(places: Sequence[Place], error: BaseException) -> EnvFaultError:
     """The error of environments that are stepped together, with all places that it may have."""
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    what = described(error)
     trace = "".join(traceback.format_exception(error)).rstrip()
     shown = "; ".join(map(str, places[:_MOST_PLACES]))
     more = f"; and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""

@@ -16,6 +16,7 @@ from amago.envs.lanes import SUCCESS_KEYS, LaneVector
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.envs.symbolic_grid import readable_space
 from amago.goals import GoalSpec
+from amago.stopping import Terminated
 from amago.types import Array, Step, Timestep
 
 
@@ -71,6 +72,8 @@ class GymVector(LaneVector):
         seed = seeds.tolist() if self._seed_lanes else int(seeds[0])
         try:
             obs, info = self._env.reset(seed=seed)
+        except Terminated:
+            raise
         except (Exception, SystemExit) as error:
             raise self._fault(error) from error
         self._pending[:] = False
@@ -82,6 +85,8 @@ class GymVector(LaneVector):
         executed = self._action.executed(action, self.num_lanes)
         try:
             obs, reward, terminated, truncated, info = self._env.step(self._action.to_env(executed))
+        except Terminated:
+            raise
         except (Exception, SystemExit) as error:
             raise self._fault(error) from error
         rows = self._step_rows(

@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 
+from amago.envs.values import flag_of
 from amago.goals import GoalSpec, ImpossibleGoalError, advance, pad
 from amago.types import Array
 
@@ -65,7 +66,8 @@ class FollowInstructions(gym.Wrapper[Any, Any, Any, Any]):
         self._progress = after.progress
         complete = bool(after.complete[0])
         info = {**info, **self._report(achieved), "success": complete}
-        return obs, float(after.reward[0]), bool(terminated) or complete, bool(truncated), info
+        ended, cut = flag_of(terminated), flag_of(truncated)
+        return obs, float(after.reward[0]), ended or complete, cut, info
 
     def _report(self, achieved: Array) -> dict[str, Any]:
         return report(self._asked, int(self._progress[0]), achieved)

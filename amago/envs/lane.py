@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium as gym
-import numpy as np
 
 from amago.envs.faults import EnvFaultError, Place, fault
 from amago.envs.settings import EnvSettings
+from amago.envs.values import flag_of, number_of
+from amago.stopping import Terminated
 
 _LOG = logging.getLogger("amago")
 _MOST_RESTARTS = 20
@@ -47,6 +48,8 @@ class Lane:
             try:
                 obs, info = self.env.reset(seed=seed)
                 _check_info(info)
+            except Terminated:
+                raise
             except (Exception, SystemExit) as error:
                 self._restart(error)
                 seed = draw()
@@ -59,8 +62,11 @@ class Lane:
         self._actions.append(action)
         try:
             obs, reward, terminated, truncated, info = self.env.step(action)
-            outcome = _Outcome(obs, _number(reward), _flag(terminated), _flag(truncated), info)
+            ends = flag_of(terminated), flag_of(truncated)
+            outcome = _Outcome(obs, number_of(reward), *ends, info)
             _check_info(info)
+        except Terminated:
+            raise
         except (Exception, SystemExit) as error:
             self._restart(error)
             return _Outcome(self._obs, 0.0, False, True, {})
@@ -85,6 +91,8 @@ class Lane:
         _LOG.warning(f"{found}\nthe lane goes on with a new one ({self.restarts} so far)")
         try:
             self.env.close()
+        except Terminated:
+            raise
         except (Exception, SystemExit):
             _LOG.warning("the failed environment could not be closed")
         self.env = self._make()
@@ -93,17 +101,3 @@ class Lane:
 def _check_info(info: Any) -> None:
     if not isinstance(info, dict):
         raise TypeError(f"expected a dictionary as info, got {type(info).__name__}")
-
-
-def _number(reward: Any) -> float:
-    value = np.asarray(reward)
-    if value.size != 1 or value.dtype.kind not in "biuf":
-        raise TypeError(f"expected a number as reward, got {reward!r}")
-    return float(value.reshape(()))
-
-
-def _flag(value: Any) -> bool:
-    array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "bi":
-        raise TypeError(f"expected True or False as terminated and truncated, got {value!r}")
-    return bool(array.reshape(()))

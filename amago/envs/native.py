@@ -7,6 +7,7 @@ import numpy as np
 from amago.envs.lanes import LaneVector
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.envs.tasks.base import Task
+from amago.stopping import Terminated
 from amago.types import Array, Step, Timestep
 
 
@@ -46,6 +47,8 @@ class NativeVector(LaneVector):
         executed = self._action.executed(action, self.num_lanes)
         try:
             reward, terminated, first, success = self.task.step(executed)
+        except Terminated:
+            raise
         except (Exception, SystemExit) as error:
             raise self._fault(error) from error
         rows = self._step_rows(

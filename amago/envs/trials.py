@@ -9,6 +9,7 @@ import gymnasium as gym
 from amago.envs.in_process import horizon_of
 from amago.envs.instructions import goals_of
 from amago.envs.lanes import SUCCESS_KEYS
+from amago.envs.values import flag_of
 
 
 class Trials(gym.Wrapper[Any, Any, Any, Any]):
@@ -57,7 +58,7 @@ class Trials(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        trial_over = bool(terminated or truncated)
+        trial_over = any([flag_of(terminated), flag_of(truncated)])
         self._time += 1
         self._played += trial_over
         if self._time == self.horizon or self._played == self._trials:

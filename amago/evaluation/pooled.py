@@ -36,9 +36,12 @@ def pool(rows: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> dict[str
 
 
 def _pooled(parts: Sequence[tuple[float, float]], episodes: Sequence[int]) -> tuple[float, float]:
-    """Mean and standard error from the mean and deviation of every part."""
+    """Mean and standard error from the mean and deviation of every part; an environment may have
+    given rewards without end, which have no error."""
     total = sum(episodes)
     mean = sum(n * m for n, (m, _) in zip(episodes, parts, strict=True)) / total
+    if not math.isfinite(mean):
+        return mean, math.nan
     square = sum(n * (s**2 + m**2) for n, (m, s) in zip(episodes, parts, strict=True)) / total
     over_rollouts = math.sqrt(max(square - mean**2, 0.0) / total)
     means = [m for m, _ in parts]

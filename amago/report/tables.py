@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -215,5 +216,7 @@ def number(value: float | None) -> str:
     """Three digits of a value, or a dash where it is not known."""
     if value is None:
         return "–"
+    if not math.isfinite(value):
+        return f"{value}"
     decimals = 3 - min(3, len(str(int(abs(value)))) if abs(value) >= 1 else 0)
     return f"{value:.{decimals}f}"

@@ -12,19 +12,13 @@ from types import FrameType
 from typing import NoReturn
 
 from amago.config import from_dict
+from amago.stopping import Terminated
 from amago.training.header import read_header
 from amago.training.run import TrainingRun
 from amago.training.trust import trust_flag
 
 _LOG = logging.getLogger("amago")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Terminated(SystemExit):
-    """SIGTERM arrived; a script that does not catch it ends with exit code 143."""
-
-    def __init__(self) -> None:
-        super().__init__(128 + signal.SIGTERM)
 
 
 @contextlib.contextmanager

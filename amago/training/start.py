@@ -21,6 +21,7 @@ from amago.training.header import (
     rewrite_header,
     write_header,
 )
+from amago.training.lost import lost_checkpoints
 from amago.training.run import Custom, TrainingRun
 from amago.training.trust import check_address, check_env, trust_flag, without_services
 
@@ -170,8 +171,9 @@ def _choose(folder: Path, config: Config, epoch: int | None) -> tuple[Path | Non
     checkpoints = folder / "checkpoints"
     if epoch is None:
         path, notes = kept.newest_sound(checkpoints, checkpoint.problem)
-        if path is None:
-            _check_never_saved(folder, config)
+        lost = lost_checkpoints(folder, config) if path is None else None
+        if lost is not None:
+            raise ValueError(f"{lost}. {kept.advice(checkpoints)}")
         return path, notes
     if epoch == 0:
         return None, [f"{folder} begins again at epoch 1, without its replay and metrics"]
@@ -183,15 +185,3 @@ def _choose(folder: Path, config: Config, epoch: int | None) -> tuple[Path | Non
     if reason is not None:
         raise ValueError(f"the checkpoint {path} cannot be used: {reason}; there are {known}")
     return path, [f"{folder} goes on from epoch {epoch}; what came later is dropped"]
-
-
-def _check_never_saved(folder: Path, config: Config) -> None:
-    """A run that has no checkpoint, but lived long enough to have one, has lost it."""
-    metrics = folder / "metrics.jsonl"
-    epochs = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
-    first = min(config.run.save_interval, config.run.epochs)
-    if epochs > first or (folder / "result.json").exists():
-        raise ValueError(
-            f"{folder} has trained {epochs} epochs, but its checkpoints are gone. "
-            f"{kept.advice(folder / 'checkpoints')}"
-        )

@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from amago.training.header import git_commit
 from torture.campaign import Outcome, campaign, tables, write
 from torture.runs import KINDS
 from torture.sweeps import KIND as SWEEP
@@ -29,7 +30,7 @@ def main() -> int:
         write(options.write, None)  # a page without a place for them is told now, not at the end
     start, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="amago-torture-"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    outcome, stopped = Outcome(), ""
+    outcome, stopped, commit = Outcome(), "", git_commit()
     try:
         campaign(
             options.kinds, options.kills, options.faults, options.seed, folder,
@@ -40,7 +41,8 @@ def main() -> int:
     minutes = (time.monotonic() - start) / 60
     text = (
         f"`KILLS={options.kills}`, seed {options.seed}, {time.strftime('%Y-%m-%d')}, "
-        f"{stopped}{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n{tables(outcome)}"
+        f"commit `{commit}`, {stopped}{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n"
+        f"{tables(outcome)}"
     )
     print(text)
     for failure in outcome.failures:

@@ -12,8 +12,8 @@ from torture.children import adopt_orphans
 from torture.faults import ATTACKS, OF_WORKERS, attack
 from torture.kills import Rhythm, Tally, kill_runs, undisturbed
 from torture.sweeps import KIND as SWEEP
+from torture.sweeps import RUNS as SWEPT
 from torture.sweeps import kill_sweeps
-from torture.sweeps import runs as sweep_runs
 from torture.target import Faults, Target
 
 _ATTACKED = ("GRU, continuous", "relabeling", "pixels")
@@ -51,10 +51,10 @@ def campaign(
             made[kind] = path, undisturbed(kind, path)
         return made[kind]
 
-    for kind, share in _shares(kinds, kills).items():
+    for kind, share in shares(kinds, kills).items():
         start, rng, tally = time.monotonic(), random.Random(f"{seed} {kind}"), Tally()
         if kind == SWEEP:
-            wholes = {each: whole(each)[0] for each in sweep_runs()}
+            wholes = {each: whole(each) for each in SWEPT}
             outcome.kills[kind] = tally
             kill_sweeps(folder, wholes, share, rng, tally)
         else:
@@ -77,13 +77,10 @@ def campaign(
     return outcome
 
 
-def _shares(kinds: Sequence[str], kills: int) -> dict[str, int]:
-    """How often each kind is killed: alike, but for sweeps, whose runs take long to start."""
-    others = [kind for kind in kinds if kind != SWEEP]
-    of_sweeps = 0 if SWEEP not in kinds else kills // 12 if others else kills
-    each, rest = divmod(kills - of_sweeps, max(len(others), 1))
-    shares = {kind: each + (number < rest) for number, kind in enumerate(others)}
-    return shares | ({SWEEP: of_sweeps} if SWEEP in kinds else {})
+def shares(kinds: Sequence[str], kills: int) -> dict[str, int]:
+    """How often each kind is killed: alike, and at least once."""
+    each, rest = divmod(max(kills, len(kinds) if kills else 0), max(len(kinds), 1))
+    return {kind: each + (number < rest) for number, kind in enumerate(kinds)}
 
 
 _COUNTS = ("kills", "while_restoring", "in_resumed_runs", "at_files", "runs", "exact")

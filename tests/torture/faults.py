@@ -23,16 +23,18 @@ ATTACKS: dict[str, Attack] = {
     "no more memory (RLIMIT_AS)": processes.no_memory,
     "SIGSTOP, and a second resume meanwhile": processes.stopped,
     "SIGSTOP of a worker": processes.stopped_worker,
+    "SIGSTOP of a worker, for good": processes.stuck_worker,
     "kill -9 of a worker": processes.killed_worker,
     "two resumes at once": processes.two_at_once,
     "readers beside a trainer": processes.readers,
     "an error in the user's code": processes.failing_code,
     "SIGINT": processes.signalled(signal.SIGINT),
     "SIGTERM": processes.signalled(signal.SIGTERM),
+    "SIGINT while a run is made": processes.signalled_at_start(signal.SIGINT),
     "SIGTERM while a run is made": processes.signalled_at_start(signal.SIGTERM),
 }
 
-OF_WORKERS = ("SIGSTOP of a worker", "kill -9 of a worker")
+OF_WORKERS = ("SIGSTOP of a worker", "SIGSTOP of a worker, for good", "kill -9 of a worker")
 """Attacks on runs that have workers."""
 
 

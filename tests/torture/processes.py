@@ -20,6 +20,8 @@ from torture.target import resume as resumed
 from torture.target import train as trained
 
 _STOPPED_SECONDS = 1.0
+_STUCK_SECONDS, _PATIENT_SECONDS = 10, 600
+"""Until a worker that does not answer is an error: in the attack, and as ever."""
 _HEADROOM = (1 << 20, 64 << 20)
 """Bytes that a run may still take when there is no more memory."""
 
@@ -51,6 +53,26 @@ def stopped_worker(target: Target, faults: Faults) -> str | None:
             _signal(pid, number)
         time.sleep(_STOPPED_SECONDS)
     return _ends_exactly(child, target, faults, run)
+
+
+def stuck_worker(target: Target, faults: Faults) -> str | None:
+    """A worker that stands still for good is named, then ends the run in one sentence."""
+    run = target.folder / "attacked"
+    interrupted(target, run)
+    child = Child(run_command, "resume", run, *_timeout(_STUCK_SECONDS), log=target.log())
+    time.sleep(target.rhythm.seconds * target.rng.uniform(0.2, 0.6))
+    for pid in _workers(child)[:1]:
+        _signal(pid, signal.SIGSTOP)
+    code, said = child.wait(), target.log().read_text(errors="replace")
+    faults.refused += code == 2
+    unnamed = code == 2 and ("is silent for" not in said or "did not answer" not in said)
+    if code not in (0, 2) or "Traceback" in said or unnamed:
+        return f"exit code {code}: {said[-300:]}"
+    return then_exact(target, faults, run, *_timeout(_PATIENT_SECONDS))
+
+
+def _timeout(seconds: int) -> tuple[str, str]:
+    return "--set", f"env.timeout_seconds={seconds}"
 
 
 def killed_worker(target: Target, faults: Faults) -> str | None:

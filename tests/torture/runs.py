@@ -10,6 +10,7 @@ from test_run_helpers import no_plots, tiny
 
 from amago import api
 from amago.config import Config
+from amago.datasets.importing import import_into
 from amago.replay.reader import TrajectoryReader
 from amago.training.start import create
 from amago.training.view import View
@@ -49,13 +50,15 @@ def begin(kind: str, run: Path, view: View | None = None) -> None:
     if kind != IMPORTED:
         api.train(config_of(kind), SEED, run, preset=KINDS[kind][0], view=view)
         return
-    from amago.datasets.importing import import_into
+    create(run, config_of(kind), SEED, preset="wind").close()
+    _import_and_train(run, view)
 
+
+def _import_and_train(run: Path, view: View | None) -> None:
     source = run.parent / "source"
     if not (source / "result.json").exists():
         shutil.rmtree(source, ignore_errors=True)
         api.train(tiny("wind", {"run.epochs": 3, **_WIND}), 1, source, preset="wind")
-    create(run, config_of(kind), SEED, preset="wind").close()
     import_into(run, "run", [str(source)])
     api.resume(run, view=view)
 
@@ -65,9 +68,11 @@ def go_on(kind: str, run: Path, view: View | None = None) -> None:
     no_plots()
     if resumes(kind, run):
         api.resume(run, view=view)
-        return
-    shutil.rmtree(run, ignore_errors=True)  # an import is all or none: begin it again
-    begin(kind, run, view)
+    elif (run / "config.json").exists():
+        _import_and_train(run, view)  # an import is all or none: make it again
+    else:
+        shutil.rmtree(run, ignore_errors=True)
+        begin(kind, run, view)
 
 
 def resumes(kind: str, run: Path) -> bool:

@@ -58,9 +58,9 @@ Attack = Callable[[Target, Faults], str | None]
 """Attacks once; what went wrong, if something did."""
 
 
-def resume(target: Target, run: Path) -> tuple[int, str]:
+def resume(target: Target, run: Path, *options: str) -> tuple[int, str]:
     """Exit code and words of `amago resume`."""
-    code = Child(run_command, "resume", run, log=target.log()).wait()
+    code = Child(run_command, "resume", run, *options, log=target.log()).wait()
     return code, target.log().read_text(errors="replace")
 
 
@@ -92,9 +92,9 @@ def train(kind: str, run: Path, view: View) -> None:
     api.train(config_of(kind), SEED, run, preset=KINDS[kind][0], view=view)
 
 
-def then_exact(target: Target, faults: Faults, run: Path) -> str | None:
+def then_exact(target: Target, faults: Faults, run: Path, *options: str) -> str | None:
     """The cause is gone: the run goes on as if nothing had happened."""
-    code, said = resume(target, run)
+    code, said = resume(target, run, *options)
     if code:
         return f"afterwards, exit code {code}: {said[-300:]}"
     wrong = differing(run, target.whole)
