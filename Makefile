@@ -5,6 +5,7 @@ BIN := .venv/bin
 export PYTHONNOUSERSITE := 1
 
 KILLS ?= 150
+FAULTS ?= 3
 
 .PHONY: train bench results docs cards gif torture test test-slow check format lint types contracts install clean
 
@@ -44,7 +45,8 @@ gif: install
 
 # About 20 minutes: kills and damages runs at random; writes the table of docs/reliability.md.
 torture: install
-	cd tests && ../$(BIN)/python -m torture --kills $(KILLS) --write ../docs/reliability.md
+	cd tests && ../$(BIN)/python -m torture --kills $(KILLS) --faults $(FAULTS) \
+	    --write ../docs/reliability.md
 
 test: check
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from amago.config import Config, override
-from amago.envs.catalogue import preset
-
 if TYPE_CHECKING:
     from amago.api import evaluate, load, resume, train
     from amago.check.any_env import check_env
+    from amago.config import Config, override
+    from amago.envs.catalogue import preset
     from amago.handle import Run
     from amago.serving.predictor import Predictor
     from amago.training.hooks import Epoch
@@ -30,13 +29,16 @@ __all__ = [
     "train",
 ]
 _LATE = {
+    "Config": "amago.config",
+    "override": "amago.config",
+    "preset": "amago.envs.catalogue",
     "Epoch": "amago.training.hooks",
     "Predictor": "amago.serving.predictor",
     "Run": "amago.handle",
     "check_env": "amago.check.any_env",
     **dict.fromkeys(("evaluate", "load", "resume", "train"), "amago.api"),
 }
-"""What needs torch is imported only when it is used: help and listings stay instant."""
+"""What is imported only when it is used: help and listings stay instant."""
 
 
 def __getattr__(name: str) -> Any:

@@ -34,12 +34,13 @@ from amago.reporting import write_report
 from amago.scale.collect import start_collection
 from amago.scale.learn import follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
+from amago.stopping import stoppable
 from amago.training import loop
 from amago.training.device import resolve_device
 from amago.training.evaluation import final_test, final_test_settings
 from amago.training.header import check_custom, read_config, read_header
 from amago.training.hooks import Hooks, OnEpoch, StopWhen
-from amago.training.interrupt import saving, stoppable
+from amago.training.interrupt import saving
 from amago.training.run import Custom, TrainingRun
 from amago.training.source import find_source
 from amago.training.start import create, is_run, restore, take_up

@@ -18,7 +18,8 @@ from test_run_helpers import command, flags, lines, no_plots, tiny
 
 import amago
 from amago import api
-from amago.cli import VERBS, main
+from amago.cli import main
+from amago.cli.command import VERBS
 from amago.cli.parsing import switched
 from amago.cli.train import train_options
 from amago.envs.catalogue import PRESETS

@@ -14,7 +14,7 @@ from amago.bench import suite
 from amago.bench.conditions import Bench
 from amago.bench.results import Result, Target
 from amago.bench.table import result_table
-from amago.cli import VERBS, WIDTH
+from amago.cli.command import VERBS, WIDTH
 from amago.report.evaluations import evaluation_table
 from amago.report.runs import find_runs
 from amago.report.tables import adaptation_bars, instruction_table, sweep_table

@@ -20,7 +20,7 @@ from test_run_helpers import command, flags, tiny
 
 import amago
 from amago import api
-from amago.cli import VERBS
+from amago.cli.command import VERBS
 from amago.config import Config
 from amago.sweep.sweep import Outcome
 

@@ -18,7 +18,8 @@ from test_run_helpers import command, differing, in_another_process, lines, no_p
 from test_trust_checkpoints import listing
 
 from amago import api
-from amago.cli import VERBS, main
+from amago.cli import main
+from amago.cli.command import VERBS
 from amago.cli.failures import explain
 from amago.replay import pages
 from amago.training.view import Silent

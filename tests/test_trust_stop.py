@@ -6,6 +6,8 @@ import importlib.util
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +20,8 @@ from test_run_helpers import differing, in_another_process, lines, no_plots, tin
 
 from amago import api
 from amago.cli import main
-from amago.training import interrupt, kept
+from amago.stopping import stoppable
+from amago.training import kept
 from amago.training.view import Silent
 
 # Nothing is saved before the end but by being stopped.
@@ -190,6 +193,30 @@ def test_a_signal_while_a_run_is_made_leaves_nothing_in_its_place(
     assert not folder.exists()
 
 
+_IMPORTS = """
+import os, signal, sys
+class Signal:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), int(sys.argv[2]))
+sys.meta_path.insert(0, Signal())
+from amago.cli import main
+main(["train", "wind", "--run-dir", sys.argv[3]])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["amago.cli.verify", "torch"])
+def test_a_signal_while_the_command_is_imported_ends_it_with_its_code(
+    module: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    code = [sys.executable, "-c", _IMPORTS, module, str(int(number)), str(tmp_path / "run")]
+    done = subprocess.run(code, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 128 + number, done.stderr
+    assert "stopped" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 class Cursed(gym.Env[Any, Any]):
     """Raises at its n-th step ever."""
 
@@ -227,7 +254,7 @@ def test_an_error_in_an_environment_keeps_the_last_complete_epoch(
 
 def test_signals_mean_what_they_meant_before_once_a_run_is_over() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with interrupt.stoppable():
+    with stoppable():
         assert signal.getsignal(signal.SIGTERM) != before[1]
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -235,7 +262,7 @@ def test_signals_mean_what_they_meant_before_once_a_run_is_over() -> None:
 def test_an_ignored_interrupt_stays_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interrupt.stoppable():
+        with stoppable():
             os.kill(os.getpid(), signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -245,7 +272,7 @@ def test_a_run_in_another_thread_leaves_signals_alone() -> None:
     seen = []
 
     def work() -> None:
-        with interrupt.stoppable():
+        with stoppable():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)

@@ -62,8 +62,7 @@ def baseline(arguments: Sequence[str]) -> int:
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
     from amago.arguments import new_run_dir, run_name
     from amago.cli.evaluations import print_evaluation, stopped
-    from amago.stopping import Terminated
-    from amago.training.interrupt import stoppable
+    from amago.stopping import Terminated, stoppable
 
     name = f"{run_name(config, preset)}-{method}"
     folder = options.run_dir or new_run_dir(name, options.seed)

@@ -8,8 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from amago.config import from_dict
 from amago.stopping import Terminated
@@ -18,45 +16,6 @@ from amago.training.run import TrainingRun
 from amago.training.trust import trust_flag
 
 _LOG = logging.getLogger("amago")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """SIGINT and SIGTERM are exceptions within; a second signal ends the process at once.
-
-    Python lets the main thread alone set handlers; elsewhere the caller decides what they do.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = {number: signal.getsignal(number) for number in _SIGNALS}
-    # What is ignored stays so: a shell does that to SIGINT of jobs in the background.
-    caught = [number for number in _SIGNALS if previous[number] is not signal.SIG_IGN]
-
-    received = list[int]()
-
-    def stop(number: int, _: FrameType | None) -> NoReturn:
-        received.append(number)
-        for each in caught:
-            signal.signal(each, signal.SIG_DFL)
-        raise _exception_of(number)
-
-    for number in caught:
-        signal.signal(number, stop)
-    try:
-        yield
-    except Exception as error:
-        if received:  # compiled code may replace the signal's exception by one of its own
-            raise _exception_of(received[0]) from error
-        raise
-    finally:
-        for number in caught:
-            signal.signal(number, previous[number] or signal.SIG_DFL)
-
-
-def _exception_of(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else Terminated()
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def main() -> int:
         stopped = "stopped early, "
     minutes = (time.monotonic() - start) / 60
     text = (
-        f"`KILLS={options.kills}`, seed {options.seed}, {time.strftime('%Y-%m-%d')}, "
+        f"`KILLS={options.kills} FAULTS={options.faults}`, seed {options.seed}, {time.strftime('%Y-%m-%d')}, "
         f"commit `{commit}`, {stopped}{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n"
         f"{tables(outcome)}"
     )

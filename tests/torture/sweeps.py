@@ -28,7 +28,7 @@ from torture.runs import go_on
 KIND = "sweep"
 RUNS = ("GRU, continuous", "multi-binary")
 """The kinds of runs that the sweeps are made of."""
-_KILLS_PER_SWEEP = (3, 7)
+_KILLS_PER_SWEEP = (5, 8)
 _AT_FILES = 0.6
 _AIMED_AT_RESUME = 0.7
 _KILLED_FROM_OUTSIDE = 0.7
@@ -50,6 +50,8 @@ def kill_sweeps(folder: Path, wholes: Mapping[str, tuple[Path, Rhythm]], kills: 
         wanted = min(tally.kills + rng.randint(*_KILLS_PER_SWEEP), kills)
         while tally.kills < wanted and not (root / "complete").exists():
             _attempt(root, {kind: wholes[kind][1] for kind in RUNS}, seconds, rng, tally, wanted)
+        for job in _jobs(root):
+            _Marks(job).clear()
         code = Child(_sweep, root, {}, log=folder / "sweep.log").wait()
         for job in _jobs(root):
             tally.runs += 1
