@@ -39,10 +39,10 @@ def main() -> int:
     except KeyboardInterrupt:
         stopped = "stopped early, "
     minutes = (time.monotonic() - start) / 60
+    asked = f"`KILLS={options.kills} FAULTS={options.faults}`, seed {options.seed}"
     text = (
-        f"`KILLS={options.kills} FAULTS={options.faults}`, seed {options.seed}, {time.strftime('%Y-%m-%d')}, "
-        f"commit `{commit}`, {stopped}{minutes:.0f} minutes, {len(outcome.failures)} failures.\n\n"
-        f"{tables(outcome)}"
+        f"{asked}, {time.strftime('%Y-%m-%d')}, commit `{commit}`, {stopped}{minutes:.0f} minutes, "
+        f"{len(outcome.failures)} failures.\n\n{tables(outcome)}"
     )
     print(text)
     for failure in outcome.failures:
