@@ -146,6 +146,8 @@ class Child:
                 os._exit(0)
             except SystemExit as end:
                 os._exit(end.code if isinstance(end.code, int) else 1)
+            except KeyboardInterrupt:
+                os._exit(128 + signal.SIGINT)
             except BaseException:
                 os._exit(1)
 
