@@ -20,6 +20,7 @@ import torch._dynamo
 import torch.utils.tensorboard  # noqa: F401  imported once here, not by every child
 from test_run_helpers import die
 
+import amago.cli.command  # noqa: F401  another user may not read it later
 from amago.cli import main as amago_main
 from amago.replay.store import TrajectoryStore
 from amago.training.logger import _JsonLines
