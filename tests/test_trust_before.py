@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from test_trust_disk import _command, _fails
 from test_trust_envs import Faulty, play
 
 import amago
@@ -18,6 +21,7 @@ from amago.check.environment import examine
 from amago.envs.faults import EnvFaultError
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
+from amago.evaluation.play import PlaySettings
 from amago.evaluation.pooled import pool
 from amago.report.tables import number
 from amago.stopping import Terminated
@@ -99,6 +103,12 @@ def test_an_error_without_words_has_its_place() -> None:
     assert any("WithoutWords" in problem.what for problem in examine(Speechless, 20).problems)
 
 
+def test_an_evaluation_without_end_is_refused() -> None:
+    for episodes in (0, -1, 10**20):
+        with pytest.raises(ValueError, match=r"an evaluation (needs at least|takes at most)"):
+            PlaySettings(episodes=episodes)
+
+
 def test_returns_without_end_can_be_pooled_and_shown() -> None:
     rows = [{"eval/return_mean": mean, "eval/return_std": 0.0} for mean in (np.inf, 1.0, -np.inf)]
     for last in (1, 2, 3):
@@ -106,3 +116,19 @@ def test_returns_without_end_can_be_pooled_and_shown() -> None:
         found = pool(rows[:last], test)
         assert not np.isfinite(found["return_mean"]) and np.isnan(found["return_error"])
         assert number(found["return_mean"]) in ("inf", "nan")
+
+
+def _as_nobody_in(folder: Path) -> None:
+    os.chdir(folder)
+    _command("verify", "/nonexistent", user=65534)
+
+
+def test_a_working_folder_that_may_not_be_read_is_no_matter(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if os.getuid():
+        pytest.skip("needs root to give up privileges")
+    private = tmp_path / "private" / "inner"
+    private.mkdir(parents=True)
+    private.parent.chmod(0o700)
+    assert "is not a run" in _fails(capfd, _as_nobody_in, private)

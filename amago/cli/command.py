@@ -143,9 +143,10 @@ def _add_working_folder() -> None:
     """Let --env.id my_module:MyEnv-v0 find a module here, unless here is a run folder."""
     try:
         here = Path.cwd()
-    except FileNotFoundError:  # removed meanwhile: nothing can be found in it
+        inside = any((folder / "config.json").exists() for folder in (here, *here.parents))
+    except OSError:  # removed meanwhile, or not ours to read: nothing can be found in it
         return
-    if any((folder / "config.json").exists() for folder in (here, *here.parents)):
+    if inside:
         sys.path[:] = [path for path in sys.path if path not in ("", str(here))]
     else:
         sys.path.append(str(here))

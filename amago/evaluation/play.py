@@ -21,6 +21,9 @@ Watcher = Callable[[Step], None]
 """Called with every step of a play, those of rollouts beyond the number asked for included."""
 
 
+_MOST_EPISODES = 10**7
+
+
 @dataclass(frozen=True)
 class PlaySettings:
     """Which worlds are played, what is asked for there, and how the agent chooses actions."""
@@ -45,6 +48,10 @@ class PlaySettings:
     def __post_init__(self) -> None:
         if self.episodes < 1:
             raise ValueError(f"an evaluation needs at least 1 episode, got {self.episodes}")
+        if self.episodes > _MOST_EPISODES:
+            raise ValueError(
+                f"an evaluation takes at most {_MOST_EPISODES:,} episodes, got {self.episodes}"
+            )
 
     def env(self, settings: EnvSettings) -> EnvSettings:
         """The environment as it is played."""

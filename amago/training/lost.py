@@ -25,8 +25,9 @@ def lost_checkpoints(folder: Path, config: Config) -> str | None:
 
 
 def _num_collected(replay: Path) -> int:
-    if not (replay / "data.mdb").is_file():
+    try:
+        with TrajectoryReader(replay) as store:
+            low, high = store.window
+            return high - low
+    except ValueError:  # killed before the store was made; what is damaged is said by its writer
         return 0
-    with TrajectoryReader(replay) as store:
-        low, high = store.window
-        return high - low
