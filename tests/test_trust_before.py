@@ -120,7 +120,7 @@ def test_returns_without_end_can_be_pooled_and_shown() -> None:
 
 def _as_nobody_in(folder: Path) -> None:
     os.chdir(folder)
-    _command("verify", "/nonexistent", user=65534)
+    _command("resume", "/nonexistent", user=65534)
 
 
 def test_a_working_folder_that_may_not_be_read_is_no_matter(

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 from test_run_helpers import command, differing, evidence, lines, tiny
 
@@ -96,6 +97,17 @@ def test_a_run_that_lost_all_checkpoints_is_refused_and_nothing_is_deleted(
     assert listing(run) == before
     advice = f"amago resume {run} --from 0"
     assert advice in err
+
+
+def test_a_run_that_was_killed_while_its_store_was_made_begins_again(
+    run: Path, whole: Path
+) -> None:
+    for path in [path for path in run.iterdir() if path.name != "config.json"]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with lmdb.open(str(run / "replay"), max_dbs=8):
+        pass
+    api.resume(run)
+    assert differing(run, whole) == []
 
 
 def test_beginning_again_at_epoch_1_makes_the_same_run(
