@@ -62,22 +62,6 @@ small differences between actions; an optimiser that forgets the large gradients
 within twenty updates.
 """
 
-INSTRUCTED = override(
-    SMALL,
-    {
-        # Two heads of 32: lookup by place comes sooner than with four of 16.
-        "transformer.num_heads": 2,
-        "heads.num_critics": 2,
-        "replay.batch_size": 16,
-        "optim.learning_rate": 1e-3,
-        "run.updates_per_epoch": 100,
-        "run.eval_interval": 5,
-        "run.eval_episodes": 96,
-        "env.num_lanes": 96,
-    },
-)
-"""Instructions whose goals must be looked up by place: Package Delivery, MazeRunner."""
-
 PAPER = override(
     Config(),
     {
