@@ -64,3 +64,4 @@ def test_presets_of_the_paper_have_none_of_the_recipes_own_parts() -> None:
         assert not config.heads.layer_norm
         assert config.replay.batch_rows is None
         assert config.agent.discounts != "horizon"
+        assert config.agent.trace == 0.0
