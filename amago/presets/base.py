@@ -57,10 +57,10 @@ RECIPE = override(
 
 Two heads of 32 and relative positions, rows as whole transitions, about 2,400 of them an update;
 discounts from the reward alone to half the horizon, at most 50 steps; critics whose hidden layers
-are normalised and targets that follow them within ten updates, so that values of fifty steps
-arrive within hundreds of updates; a learning rate that falls to a twentieth, which sharpens the
-small differences between actions; an optimiser that forgets the large gradients of the beginning
-within twenty updates.
+are normalised, and targets that go on along the stored actions, so that values of fifty steps
+arrive within hundreds of updates though the target copies follow slowly; a learning rate that
+falls to a twentieth, which sharpens the small differences between actions; an optimiser that
+forgets the large gradients of the beginning within twenty updates.
 """
 
 PAPER = override(
