@@ -29,7 +29,7 @@ SMALL = {
     "env.num_lanes": 2,
     "env.eval_lanes": 2,
     "replay.context_length": 8,
-    "replay.batch_size": 2,
+    "replay.batch_rows": 24,
     "run.threads": 1,
 }
 
