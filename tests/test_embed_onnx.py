@@ -102,7 +102,13 @@ def test_an_exported_agent_acts_as_predict_does(memory: str, exported: Path) -> 
         assert shapes["keys"][3] == 8, "the rollouts of this test are longer than the context"
 
 
-@pytest.mark.parametrize("memory", SETTINGS)
+@pytest.mark.parametrize(
+    "memory",
+    [
+        "transformer",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gru", "feedforward")),
+    ],
+)
 def test_an_agent_that_follows_instructions_is_exported_too(memory: str, tmp_path: Path) -> None:
     config = tiny("package-delivery", SETTINGS[memory])
     amago.train(config, 0, tmp_path / "run", progress=False)

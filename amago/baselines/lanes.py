@@ -47,7 +47,7 @@ class Sb3Lanes(VecEnv):
             for row in np.flatnonzero(rows.last):
                 lane = lanes[row]
                 done[lane], reward[lane] = True, rows.prev_reward[row]
-                infos[lane] = self._end_of(rows, row)
+                infos[lane] = self._end_of(rows, int(row))
         return self.rows.write(step.rows), reward, done, infos
 
     def _end_of(self, rows: Timestep, row: int) -> dict[str, Any]:
