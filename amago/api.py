@@ -35,6 +35,7 @@ from amago.scale.collect import start_collection
 from amago.scale.learn import follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.training import loop
+from amago.training.control import train_control
 from amago.training.device import resolve_device
 from amago.training.evaluation import final_test, final_test_settings
 from amago.training.header import check_custom, read_config, read_header
@@ -259,6 +260,8 @@ def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -
             loop.train(run, view, hooks)
             view.phase("final test")
             result = final_test(run)
+        if run.config.run.control:
+            result = train_control(run, train, progress)
         run.logger.end(result, _draw(run, result))
 
 
