@@ -126,6 +126,15 @@ def test_callbacks_are_told_of_every_epoch_and_of_every_evaluation() -> None:
     assert epochs[0].timing["seconds"] > 0
 
 
+def test_a_run_that_is_not_better_than_random_play_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = amago.train(tiny("wind"), run_dir="run", progress=False)  # nobody earns anything in it
+    assert "Not better than random play: the agent earns 0" in caplog.text
+    assert "--optim.learning-rate" in caplog.text and "amago check-env" in caplog.text
+    assert repr(run).endswith("return 0 (random 0), not better than random play)")
+
+
 def test_a_run_that_is_stopped_early_is_tested_and_can_go_on_exactly() -> None:
     config = tiny("wind", {"run.epochs": 4, "run.eval_interval": 10})
     amago.train(config, run_dir="whole", progress=False)
