@@ -77,10 +77,12 @@ def test_a_stopped_control_goes_on_with_its_run(tmp_path, monkeypatch, caplog) -
     with pytest.raises(KeyboardInterrupt):
         amago.train(config, 0, folder, progress=False)
     assert f"go on with: amago resume {folder}" in caplog.text
+    caplog.clear()
     assert go_on_command(folder / "control") == f"amago resume {folder}"
     monkeypatch.setattr(Hooks, "after", after)
     result = amago.resume(folder, progress=False).result
     assert "no memory" in result["reference_scores"] and len(lines(folder / "control")) == 2
+    assert caplog.text.count("Not better than random play") == 1, "the run's own result, not both"
 
 
 def test_an_agent_without_memory_has_no_control(tmp_path) -> None:

@@ -137,7 +137,8 @@ def resume(arguments: Sequence[str]) -> int:
 
     changes = {key: literal(value) for key, value in parse_overrides(options.set).items()}
     config = changed(options.run, read_config(options.run), changes, options.epochs)
-    view = make_view(config.run.epochs)
+    done = _epochs_logged(options.run) if options.from_ is None else options.from_
+    view = make_view(config.run.epochs, min(done, config.run.epochs))
     return run_to_the_end(
         options.run,
         lambda: api.resume(
@@ -150,6 +151,12 @@ def resume(arguments: Sequence[str]) -> int:
             trust=options.trust,
         ),
     )
+
+
+def _epochs_logged(run: Path) -> int:
+    """Where the progress of a run that goes on begins."""
+    metrics = run / "metrics.jsonl"
+    return metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
 
 
 def _scale_as_set(arguments: Sequence[str]) -> list[str]:

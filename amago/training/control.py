@@ -10,6 +10,7 @@ from amago.config import override
 from amago.training.files import read_json, write_json
 from amago.training.header import CONTROL, read_header
 from amago.training.run import TrainingRun
+from amago.training.view import Silent, make_view
 
 NAME = "no memory"
 """What tables and curves call it."""
@@ -42,7 +43,7 @@ def train_control(run: TrainingRun, train: Callable[..., object], progress: bool
             terms=run.custom.parts.terms,
             preset=read_header(run.folder).get("preset", ""),
             stop_when=lambda epoch: epoch.number >= run.epoch,
-            progress=progress,
+            view=make_view(run.epoch) if progress else Silent(),
             exist="resume",
             check=False,
         )
