@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from amago.handle import Run
 from amago.nets.memory.interface import Memory
 from amago.nets.timestep import TimestepEncoder
 from amago.report.curves import plot_run
+from amago.report.evaluations import verdict
 from amago.report.page import REPORT
 from amago.report.runs import read_run
 from amago.reporting import write_report
@@ -36,6 +38,7 @@ from amago.scale.learn import follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.stopping import stoppable
 from amago.training import loop
+from amago.training.control import train_control
 from amago.training.device import resolve_device
 from amago.training.evaluation import final_test, final_test_settings
 from amago.training.header import check_custom, read_config, read_header
@@ -49,6 +52,7 @@ from amago.training.trust import check_env as check_trusted
 from amago.training.view import Silent, View, make_view
 from amago.types import EnvSpec, VectorEnv
 
+_LOG = logging.getLogger("amago")
 AnyEnv = MakeEnv | str | gym.vector.VectorEnv[Any, Any, Any]
 """An id, a class or function that makes an environment, or a vector environment."""
 MakeEncoder = Callable[[EnvSpec], TimestepEncoder]
@@ -251,6 +255,7 @@ def _custom(
 
 
 def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -> None:
+    own_view = view is not None
     if view is None:
         view = make_view(run.config.run.epochs, run.epoch) if progress else Silent()
     with contextlib.closing(run):
@@ -262,7 +267,11 @@ def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -
             loop.train(run, view, hooks)
             view.phase("final test")
             result = final_test(run)
+        if run.config.run.control:
+            result = train_control(run, train, progress)
         run.logger.end(result, _draw(run, result))
+    if not own_view and (said := verdict(result)) is not None:
+        _LOG.warning(said)
 
 
 def _draw(run: TrainingRun, result: Mapping[str, Any]) -> Pictures:

@@ -27,7 +27,8 @@ from amago.scale.settings import ScaleSettings
 from amago.training.settings import RunSettings
 
 MACHINE_SETTINGS = (
-    "run.threads", "run.device", "run.report", "run.wandb_project", "env.num_workers",
+    "run.threads", "run.device", "run.report", "run.control", "run.wandb_project",
+    "env.num_workers",
 )  # fmt: skip
 """Settings that say where a run happens and what it writes, not what it learns."""
 
@@ -54,6 +55,11 @@ class Config:
     def __post_init__(self) -> None:
         if self.memory not in MEMORIES:
             raise ValueError(f"--memory takes {', '.join(MEMORIES)}, got {self.memory!r}")
+        if self.run.control and self.memory == "feedforward":
+            raise ValueError(
+                "--control compares with an agent without memory, which --memory feedforward is; "
+                "leave one of them out"
+            )
         if self.scale.collectors > self.env.num_lanes:
             raise ValueError(
                 f"--scale.collectors {self.scale.collectors} have {self.env.num_lanes} lanes to "

@@ -125,7 +125,8 @@ class GoalSpec:
             made_of = f"of up to {self.size} words among {words}"
         else:
             low, high = (self.write_goal(np.asarray(bound)) for bound in self._bounds())
-            made_of = f"of {self.size} numbers from {low} to {high}"
+            count = f"{self.size} number{'s' if self.size > 1 else ''}"
+            made_of = f"of {count} from {low} to {high}"
         return f"an instruction is 1 to {self.max_goals} goals {made_of}, separated by commas"
 
     def read(self, text: str) -> _Array:

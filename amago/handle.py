@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from amago.config import Config, from_dict
 from amago.report.curves import plot_run
+from amago.report.evaluations import verdict
 from amago.report.runs import RunRecord, read_run
 from amago.training.header import read_header
 
@@ -125,6 +126,8 @@ class Run:
             random = record.result.get("random_return_mean")
             beside = "" if random is None else f" (random {random:.4g})"
             parts.append(f"return {record.result['return_mean']:.4g}{beside}")
+            if verdict(record.result) is not None:
+                parts.append("not better than random play")
         return f"Run({', '.join(parts)})"
 
 

@@ -43,6 +43,8 @@ SHRINK = {
     "replay.capacity": 7,
 }
 """Settings of every case; those that a commit does not have are left out."""
+FEW_ROWS = {"replay.batch_rows": 100, "rollout.steps_per_epoch": None}
+"""Also settings of presets that count their batches in rows."""
 
 RENAMED = {
     "agent.bc_filter": "terms.cloning.filter",
@@ -130,7 +132,9 @@ def shrink(case: Case) -> Any:
     if case.ablate:
         config = ablate(config, [case.ablate])
     known = to_dict(config)
-    fits = {key: value for key, value in SHRINK.items() if _has(known, key)}
+    by_rows = known["replay"].get("batch_rows") is not None
+    small = SHRINK | FEW_ROWS if by_rows else SHRINK
+    fits = {key: value for key, value in small.items() if _has(known, key)}
     given = {key if _has(known, key) else RENAMED.get(key, key): v for key, v in case.settings}
     return override(config, {**fits, **given})
 

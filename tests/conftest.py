@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterator
 from multiprocessing import forkserver
 
 import pytest
 from jaxtyping import install_import_hook
+
+# Tests run on all cores at once: more threads in each, or in its children, would only wait for
+# each other. torch reads this when it is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 with install_import_hook(["amago.nets", "amago.agent"], "beartype.beartype"):
     pass

@@ -29,7 +29,7 @@ SMALL = {
     "env.num_lanes": 2,
     "env.eval_lanes": 2,
     "replay.context_length": 8,
-    "replay.batch_size": 2,
+    "replay.batch_rows": 24,
     "run.threads": 1,
 }
 
@@ -56,6 +56,16 @@ class Coin(gym.Env[np.ndarray, int]):
         return np.full((32, 32, 3), 100 * self.side, np.uint8)
 
 
+def Invisible() -> Coin:  # noqa: N802 - it stands in for the class
+    """A coin that nobody has drawn."""
+    env = Coin()
+    env.render = super(Coin, env).render  # type: ignore[method-assign]
+    return env
+
+
+Invisible.__qualname__ = Coin.__qualname__
+
+
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -72,6 +82,8 @@ def test_a_preset_a_class_and_a_number_of_epochs_are_enough() -> None:
     assert Path(picture) == run.run_dir / "curves.png" and "base64" in picture._repr_html_()
     film = run.film("coin.gif")
     assert Path(film).read_bytes()[:3] == b"GIF" and "image/gif" in film._repr_html_()
+    with pytest.raises(ValueError, match="Coin cannot be drawn, because it has no render"):
+        amago.Run(run.run_dir, env=Invisible).film("coin.gif")
     action, _ = run.policy.predict(np.zeros(1, np.float32))
     assert run.policy.action_space.contains(action)
 
@@ -112,6 +124,15 @@ def test_callbacks_are_told_of_every_epoch_and_of_every_evaluation() -> None:
     rows = [json.loads(line) for line in (run.run_dir / "metrics.jsonl").open()]
     assert [epoch.metrics for epoch in epochs] == rows
     assert epochs[0].timing["seconds"] > 0
+
+
+def test_a_run_that_is_not_better_than_random_play_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = amago.train(tiny("wind"), run_dir="run", progress=False)  # nobody earns anything in it
+    assert "Not better than random play: the agent earns 0" in caplog.text
+    assert "--optim.learning-rate" in caplog.text and "amago check-env" in caplog.text
+    assert repr(run).endswith("return 0 (random 0), not better than random play)")
 
 
 def test_a_run_that_is_stopped_early_is_tested_and_can_go_on_exactly() -> None:
@@ -202,6 +223,14 @@ def test_reprs_and_listings_are_short_and_name_what_there_is() -> None:
     assert all(hasattr(amago, name) for name in dir(amago))
     shown = repr(amago.preset("gym"))
     assert shown.startswith("Config(env.id='CartPole-v1', memory='transformer', run.epochs=60, and")
+    metrics = {
+        "epoch": 3,
+        "rollout/return_mean": 1.23456,
+        "eval/return_mean": 2.0,
+        "loss/actor": 1.0,
+    }
+    told = amago.Epoch(Path("run"), 3, 20, metrics, {"seconds": 1.0})
+    assert repr(told) == "Epoch(3 of 20, return 1.235, eval return 2)"
     program = "import amago, sys; dir(amago); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -122,7 +122,7 @@ def test_a_run_of_the_board_ends_at_its_bar_and_is_then_complete(
     settings = {
         "size": "tiny", "env.kwargs.corridor": 4, "env.num-lanes": 4, "run.epochs": 5,
         "run.updates-per-epoch": 1, "run.eval-interval": 2, "run.eval-episodes": 4,
-        "run.final-eval-episodes": 4, "replay.batch-size": 2,
+        "run.final-eval-episodes": 4, "replay.batch-rows": 24,
     }  # fmt: skip
     changes = [part for key, value in settings.items() for part in (f"--{key}", str(value))]
     folder = tmp_path / "t-maze__amago" / "seed-0"

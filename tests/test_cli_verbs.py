@@ -319,7 +319,7 @@ def test_ctrl_c_says_how_to_go_on(
 def test_a_terminal_shows_a_live_view_of_the_progress(tmp_path: Path) -> None:
     child, screen = pty.fork()
     if child == 0:
-        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "160", "LINES": "40"}
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "40"}
         try:
             sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
             no_plots()
@@ -343,7 +343,9 @@ def test_a_terminal_shows_a_live_view_of_the_progress(tmp_path: Path) -> None:
     text = shown.decode(errors="replace")
     assert code == 0, text
     assert "\x1b[" in text and "3/3" in text
-    for part in ("return", "success", "critic loss", "entropy", "env steps/s", "updates/s"):
-        assert part in text
+    shown_words = set(text.split())
+    for part in ("return", "success", "critic", "entropy", "steps/s", "updates/s", "random"):
+        assert any(part in word for word in shown_words), part
+    assert "…" not in text, "cut off"
     assert "epoch 1/3 |" not in text, "plain lines in a terminal"
     assert "Adaptation" in text

@@ -18,7 +18,7 @@ from amago.scale.collect_dispatch import Dispatch
 from amago.scale.collect_fleet import Event, Lost, Ready
 from amago.scale.collect_processes import ProcessFleet
 from amago.scale.collect_weights import Weights
-from amago.scale.collector import Share
+from amago.scale.collector import LaneShare
 
 pytestmark = pytest.mark.usefixtures("quick_children", "no_curves")
 
@@ -104,7 +104,7 @@ def test_a_killed_learner_leaves_no_collector_behind_and_its_run_goes_on(tmp_pat
 def test_a_collector_that_is_silent_for_too_long_is_replaced() -> None:
     fleet = _Silent()
     dispatch = Dispatch(fleet, 1, timeout=0.01)
-    dispatch.put(Share(range(2), 0, None, {}, 0.0))
+    dispatch.put(LaneShare(range(2), 0, None, {}, 0.0))
     dispatch.step(0.0)
     dispatch.step(0.0)
     time.sleep(0.02)
@@ -129,7 +129,7 @@ class _Silent:
 
     def __init__(self, dies: bool = False) -> None:
         self.dies, self.added, self.removed = dies, 0, list[int]()
-        self.sent: list[tuple[int, Share]] = []
+        self.sent: list[tuple[int, LaneShare]] = []
         self._events: list[Event] = []
 
     def add(self) -> int:
@@ -139,7 +139,7 @@ class _Silent:
 
     def publish(self, weights: Weights) -> None: ...
 
-    def send(self, collector: int, share: Share) -> None:
+    def send(self, collector: int, share: LaneShare) -> None:
         self.sent.append((collector, share))
 
     def poll(self, timeout: float) -> list[Event]:

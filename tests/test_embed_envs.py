@@ -19,7 +19,7 @@ from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
 from amago.envs.symbolic_grid import _VOCABULARY
 from amago.replay.store import TrajectoryStore
-from amago.training.interrupt import _how_to_go_on
+from amago.training.header import go_on_command
 from amago.types import Trajectory
 
 pytestmark = pytest.mark.usefixtures("no_curves")
@@ -32,7 +32,7 @@ SMALL = {
     "env.num_lanes": 2,
     "env.eval_lanes": 2,
     "replay.context_length": 8,
-    "replay.batch_size": 2,
+    "replay.batch_rows": 24,
     "run.threads": 1,
     "run.report": False,
 }
@@ -191,7 +191,7 @@ def test_classes_and_wrappers_are_named_on_the_command_line_and_need_trust_later
     assert code == 0, error
     hints = [line for line in out[out.index("next:") :].splitlines() if "amago doctor" not in line]
     assert len(hints) == 4 and all(line.endswith(" --trust") for line in hints[1:]), hints
-    assert _how_to_go_on(Path("run")) == "amago resume run --trust"
+    assert go_on_command(Path("run")) == "amago resume run --trust"
     settings = amago.Run("run").config.env
     env = single_env(settings)
     env.reset(seed=0)
@@ -209,6 +209,8 @@ def test_classes_and_wrappers_are_named_on_the_command_line_and_need_trust_later
     ("changes", "complaint"),
     [
         ({"id": "user_envs:Countr"}, "did you mean Counter.*module:Class"),
+        ({"id": "user_envs:Zzz"}, "'Zzz'; user_envs has Counter, .*module:Class"),
+        ({"id": "json:Zzz"}, "'Zzz'; json has no environment; .*module:Class"),
         ({"id": "no_such_module:Counter"}, "module 'no_such_module', which cannot be imported"),
         ({"id": "user_envs:Counter", "wrappers": ("Doubled",)}, "takes module:Wrapper"),
         ({"id": "user_envs:Counter", "wrappers": ("user_envs:Double",)}, "did you mean Doubled"),
@@ -222,6 +224,14 @@ def test_names_that_lead_nowhere_are_explained(
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
         single_env(EnvSettings(**changes))
+
+
+def test_what_only_looks_like_an_environment_is_told_to_become_one() -> None:
+    methods = {"reset": lambda self: None, "step": lambda self, action: (0, 0.0, True, {})}
+    with pytest.raises(
+        ValueError, match=r"Old, which has step\(\).* no gymnasium.Env; derive it.*V21"
+    ):
+        amago.train("gym", env=type("Old", (), methods), set=SMALL)
 
 
 def _foreign(package: str) -> Any:

@@ -29,7 +29,8 @@ SETTINGS = {
     "gru": {"memory": "gru"},
     "feedforward": {"memory": "feedforward"},
 }
-
+FACTORED = ("bit-recall", "masked-recall")
+"""Multi-binary actions, and multi-discrete ones under a mask."""
 
 _EXPORT = """
 import sys
@@ -71,7 +72,7 @@ def _compare(run: str | Path, file: Path) -> int:
             np.testing.assert_allclose(said["action"], action, atol=1e-4)
         else:
             best = said["probabilities"].max(-1)
-            chosen = np.take_along_axis(said["probabilities"], action[:, None], -1)[:, 0]
+            chosen = np.take_along_axis(said["probabilities"], action[..., None], -1)[..., 0]
             np.testing.assert_allclose(chosen, best, atol=1e-5)  # equal but for ties
         step = env.step(action)
         rows, ended = step.rows, ended + len(step.final_lanes)
@@ -86,7 +87,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for memory, changes in SETTINGS.items():
         config = tiny("wind" if memory != "transformer" else "gym", changes)
         amago.train(config, 0, folder / memory, progress=False)
-    _export({folder / memory: folder / f"{memory}.onnx" for memory in SETTINGS})
+    for preset in FACTORED:
+        amago.train(tiny(preset), 0, folder / preset, progress=False)
+    _export({folder / name: folder / f"{name}.onnx" for name in (*SETTINGS, *FACTORED)})
     return folder
 
 
@@ -102,7 +105,20 @@ def test_an_exported_agent_acts_as_predict_does(memory: str, exported: Path) -> 
         assert shapes["keys"][3] == 8, "the rollouts of this test are longer than the context"
 
 
-@pytest.mark.parametrize("memory", SETTINGS)
+@pytest.mark.parametrize("preset", FACTORED)
+def test_actions_of_several_parts_are_exported_too(preset: str, exported: Path) -> None:
+    assert _compare(exported / preset, exported / f"{preset}.onnx") > 4
+    shape = OnnxAgent(exported / f"{preset}.onnx")._session.get_outputs()[0].shape
+    assert len(shape) == 3, "probabilities [lanes, parts, values]"
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        "transformer",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gru", "feedforward")),
+    ],
+)
 def test_an_agent_that_follows_instructions_is_exported_too(memory: str, tmp_path: Path) -> None:
     config = tiny("package-delivery", SETTINGS[memory])
     amago.train(config, 0, tmp_path / "run", progress=False)

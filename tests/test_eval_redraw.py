@@ -56,6 +56,7 @@ def test_an_instruction_that_no_world_allows_is_refused_after_a_while() -> None:
         (GoalSpec(3, 2, low=(0, 0), high=(14, 14)), "eat cow",
          r"1 to 3 goals of 2 numbers from \(0, 0\) to \(14, 14\)"),
         (GoalSpec(3, 2, low=(0, 0), high=(14, 14)), "(3, 99)", r"from \(0, 0\) to \(14, 14\)"),
+        (GoalSpec(4, 1, low=(0,), high=(29,)), "(99)", "1 to 4 goals of 1 number from 0 to 29"),
         (GoalSpec(2, 2, "token", vocabulary=("", "light", "red", "blue")), "light green",
          "1 to 2 goals of up to 2 words among light, red, blue"),
     ],

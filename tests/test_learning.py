@@ -59,6 +59,8 @@ def _recall(memory: str) -> Config:
         "agent.greedy": True,
         "agent.discounts": [0.5, 0.9],
         "agent.acting_discount": 0.9,
+        "env.num_lanes": 256,
+        "replay.batch_rows": 360,
     }
     return override(amago.preset("wind"), {**QUICK, **changes})
 

@@ -19,6 +19,7 @@ _ON_THE_RECIPE = {
     "gym": set(),
     "dark-key-to-door": set(),
     "popgym": set(),
+    "maze-runner": set(),
     "bit-recall": set(),
     "masked-recall": set(),
     "pixel-recall": set(),
@@ -49,7 +50,7 @@ def test_presets_on_the_recipe_differ_from_it_in_named_settings_alone(name: str)
 def test_the_presets_that_are_not_on_the_recipe_yet_are_known() -> None:
     cpu = {name for name in PRESETS if not name.endswith("/paper")}
     assert cpu - set(_ON_THE_RECIPE) == {
-        "crafter", "half-cheetah-velocity", "maze-runner", "metaworld", "package-delivery",
+        "crafter", "half-cheetah-velocity", "metaworld", "package-delivery",
         "t-maze-1000",
     }  # fmt: skip
 
@@ -63,3 +64,4 @@ def test_presets_of_the_paper_have_none_of_the_recipes_own_parts() -> None:
         assert not config.heads.layer_norm
         assert config.replay.batch_rows is None
         assert config.agent.discounts != "horizon"
+        assert config.agent.trace == 0.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from test_report_helpers import write_run
 
-from amago.reproduce.claims.probes import AS_DRAWN, goals_of, probe_path
+from amago.reproduce.claims.probes import AS_DRAWN, probe_path, split_goals
 from amago.reproduce.entry import Experiment, Probe, Variant
 
 KINDS = ("residual", "query", "key", "value")
@@ -56,7 +56,7 @@ def _rows(probe: Probe, level: float) -> list[dict[str, Any]]:
     return [
         {
             "epoch": epoch, "instruction": text, "success": level * epoch / 6,
-            "success_return": level * epoch / 6 * len(goals_of(text)), "random": 0.05,
+            "success_return": level * epoch / 6 * len(split_goals(text)), "random": 0.05,
             "random_return": 0.1, "by_length": _by_length(level),
         }
         for epoch in epochs

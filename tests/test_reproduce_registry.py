@@ -15,7 +15,7 @@ from amago.envs.domains.popgym import ALL_IDS
 from amago.reproduce import views
 from amago.reproduce.claims.claim import read_claim
 from amago.reproduce.claims.holds import _check_statement
-from amago.reproduce.claims.probes import goals_of
+from amago.reproduce.claims.probes import split_goals
 from amago.reproduce.claims.tables import claim_page
 from amago.reproduce.entry import Experiment, Leaderboard, Measurement, Named, Probe, Variant
 from amago.reproduce.plan import command as command_line
@@ -65,7 +65,7 @@ def test_an_entry_speaks_of_its_own_arms_and_of_views_that_exist(name: str) -> N
     spec = goal_spec(expanded=False)
     for probe in experiment.probes:
         for text in probe.instructions:
-            assert len(spec.instruction(text)) == len(goals_of(text))
+            assert len(spec.instruction(text)) == len(split_goals(text))
 
 
 def test_claims_have_folders_of_their_own() -> None:

@@ -65,7 +65,8 @@ def test_every_preset_trains_two_small_updates(name: str, tmp_path: Path) -> Non
     keep_both = {"run.save_interval": 1, "run.keep_interval": 1}
     played = max(2, len(preset(name).env.ids))
     few = {"run.eval_episodes": played, "run.final_eval_episodes": played}
-    config = tiny(name, {**keep_both, **few}, nets=name.endswith("/paper"))
+    lanes = {"env.num_lanes": played, "env.eval_lanes": played}
+    config = tiny(name, {**keep_both, **few, **lanes}, nets=name.endswith("/paper"))
     result = api.train(config, 0, tmp_path / "run", preset=name).result
     last = lines(tmp_path / "run")[-1]
     assert result["updates"] == last["updates"] == 2 and last["learner/skipped"] == 0

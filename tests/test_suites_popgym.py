@@ -185,7 +185,7 @@ def test_an_environment_that_popgym_does_not_have_is_refused():
 
 def train_two_updates(name: str, steps: int, folder: Any) -> None:
     few = {"run.eval_episodes": 1, "run.final_eval_episodes": 1, "env.num_lanes": 2}
-    few |= {"env.eval_lanes": 1, "replay.batch_size": 2}
+    few |= {"env.eval_lanes": 1}
     config = tiny("popgym", {**few, "env.id": name, "env.horizon": steps})
     result = api.train(config, 0, folder, preset="popgym").result
     assert result["updates"] == 2 and np.isfinite(result["return_mean"])

@@ -122,7 +122,7 @@ def test_the_verb_plans_every_environment_and_seed_and_scores_them(tmp_path, cap
 
 @pytest.mark.slow
 def test_the_verb_runs_every_environment_and_seed_and_goes_on_where_it_stopped(tmp_path, capsys):
-    few = {"env.num_lanes": 2, "env.eval_lanes": 2, "env.horizon": 6, "replay.batch_size": 2}
+    few = {"env.num_lanes": 2, "env.eval_lanes": 2, "env.horizon": 6, "replay.batch_rows": 24}
     few |= {"run.epochs": 1, "run.updates_per_epoch": 1, "run.eval_episodes": 2}
     few |= {"run.final_eval_episodes": 2, "size": "tiny"}
     settings = [

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from amago.sweep.jobs import Command, Job, Step, amago_command, next_step, with_ablations
 from amago.sweep.progress import Progress, _duration, _last_row, _seconds_left, live_table
+from amago.sweep.queue import Queue
 from amago.sweep.sweep import Outcome, parse_overrides, plan, record_command, run_jobs
 
 CHILD = """
@@ -92,6 +93,32 @@ def _wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+def test_no_run_is_left_behind_when_nobody_reads_the_output_any_more(bench: Bench) -> None:
+    """As in `amago sweep … | head -1`: rich ends the process at its next line."""
+    bench.behaviour = {0: "slow"}
+    children: list[int] = []
+
+    class Unheard(Console):
+        def print(self, *_: object, **__: object) -> None:
+            if children:
+                raise SystemExit(1)
+
+    def feed(queue: Queue) -> bool:
+        if bench.started():
+            children.extend(child.pid for child in queue.children.values())
+            queue.console.print("a line more")
+        return False
+
+    with open(os.devnull, "w") as nowhere, pytest.raises(SystemExit):
+        run_jobs(
+            bench.jobs(1), 1, bench.root, command=bench.command, feed=feed,
+            console=Unheard(file=nowhere), poll_seconds=0.02, grace_seconds=5.0,
+        )  # fmt: skip
+    (child,) = children
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
 
 
 def test_a_plan_names_folders_after_preset_settings_and_seed() -> None:

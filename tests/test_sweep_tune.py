@@ -174,7 +174,7 @@ def test_real_runs_are_searched_and_one_that_is_worse_ends_early(
         study.enqueue_trial(settings)
     few = {
         "size": "tiny", "env.num_lanes": 2, "env.eval_lanes": 2, "rollout.steps_per_epoch": 4,
-        "replay.batch_size": 2, "run.epochs": epochs, "run.eval_interval": 1,
+        "replay.batch_rows": 24, "run.epochs": epochs, "run.eval_interval": 1,
         "run.eval_episodes": 2, "run.final_eval_episodes": 2, "run.report": "False",
     }  # fmt: skip
     code, out, err = command(

@@ -115,9 +115,9 @@ ADVICE: dict[str, Lines] = {
     "amago reproduce NAME --list": lambda r, f: [["reproduce", "wind", "--list", "--out", f]],
     "amago reproduce {}{}": lambda r, f: [["reproduce", "exploration-schedule", "--out", f]],
     "amago resume {}": _unfinished,
-    "amago resume {}{}": lambda r, f: [[*_unfinished(r, f)[0], "--trust"]],
-    "amago resume {} --epochs +50{}": lambda r, f: [
-        ["resume", r, "--epochs", "+1", *trust] for trust in ((), ("--trust",))
+    "amago resume {}{}{}": lambda r, f: [
+        [*_unfinished(r, f)[0], "--trust"],
+        *(["resume", r, "--epochs", "+1", *trust] for trust in ((), ("--trust",))),
     ],
     "amago resume {} --from 0": _without_checkpoints,
     "amago resume {} --from EPOCH": _without_replay,

@@ -43,6 +43,36 @@ def n_step_target(
     return longer
 
 
+def tree_backup_target(
+    target: Float[Tensor, "M G"],
+    next_taken: Float[Tensor, "M G"],
+    weight: Float[Tensor, "M G"],
+) -> Float[Tensor, "M G"]:
+    """y[t] = target[t] + weight[t]·(y[t+1] - Q(s[t+1], a[t+1])) [Precup et al. 2000, tree backup].
+
+    `target` are the one-step targets of transitions that lie window after window, `next_taken` the
+    target critics' value of the action that was taken next. `weight` is γ·λ·π(a[t+1]|s[t+1]), and 0
+    at terminals and at the end of a window: whatever the policy would not have done is bootstrapped
+    as before.
+    """
+    return _recurrence(target - weight * next_taken, weight)
+
+
+def _recurrence(base: Float[Tensor, "M G"], weight: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
+    """x[t] = base[t] + weight[t]·x[t+1], for all t at once: each round doubles the reach."""
+    reach = 1
+    while reach < len(base):
+        ahead, onward = _ahead(base, reach), _ahead(weight, reach)
+        base, weight = base + weight * ahead, weight * onward
+        reach *= 2
+    return base
+
+
+def _ahead(x: Float[Tensor, "M G"], rows: int) -> Float[Tensor, "M G"]:
+    """What lies some rows further on; 0 after the end."""
+    return torch.cat((x[rows:], torch.zeros_like(x[:rows])))
+
+
 def draw_critics(num_critics: int, num_drawn: int, device: torch.device) -> Tensor:
     """Indices of the critics of one update's target, without replacement."""
     if device.type == "cpu":

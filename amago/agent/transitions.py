@@ -10,7 +10,7 @@ from torch import Tensor
 
 from amago.agent.agent import Agent, States, action_mask, sequences_of
 from amago.agent.settings import AgentSettings
-from amago.agent.targets import draw_critics, n_step_target, td_target
+from amago.agent.targets import draw_critics, n_step_target, td_target, tree_backup_target
 from amago.nets.critic import ActionValues
 from amago.nets.distributions import ActionDistribution
 from amago.nets.value import Value
@@ -140,9 +140,15 @@ class Transitions:
         )
         values = agent.target_critics(self.after(states.target_critic), agent.popart, drawn)
         target = td_target(self.reward, self.done, values.under(policy).raw, agent.discounts)
+        final = self.after(self.sequences.last_rows())
+        if settings.trace and agent.spec.action.kind != "continuous":
+            following = self.action.roll(-1, 0)  # what the last one of a window gets is not used
+            likely = policy.log_prob(following[:, None]).exp()
+            goes_on = ~(self.done | final)[:, None]
+            weight = goes_on * (settings.trace * agent.discounts) * likely
+            return tree_backup_target(target, values.at(following).raw.amin(0), weight)
         if settings.n_step == 1:
             return target
-        final = self.after(self.sequences.last_rows())
         return n_step_target(
             target, self.reward, self.done, final, agent.discounts, settings.n_step
         )

@@ -43,18 +43,19 @@ class Sb3Lanes(VecEnv):
         done = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         assert not step.rows.last.any(), "lanes of a configuration reset within the same call"
-        if step.final is not None:
-            done[step.final_lanes], reward[step.final_lanes] = True, step.final.prev_reward
-            self._tell_ends(step.final, step.final_lanes, infos)
+        for rows, lanes in step.parts():
+            for row in np.flatnonzero(rows.last):
+                lane = lanes[row]
+                done[lane], reward[lane] = True, rows.prev_reward[row]
+                infos[lane] = self._end_of(rows, int(row))
         return self.rows.write(step.rows), reward, done, infos
 
-    def _tell_ends(self, final: Timestep, lanes: Array, infos: list[dict[str, Any]]) -> None:
-        """Final rows, and whether their value counts: where a rollout was cut off."""
-        for row, lane in enumerate(lanes):
-            infos[lane] = {
-                "terminal_observation": self.rows.write(final.select(np.array([row])))[0],
-                "TimeLimit.truncated": not final.terminal[row],
-            }
+    def _end_of(self, rows: Timestep, row: int) -> dict[str, Any]:
+        """A final row, and whether its value counts: where a rollout was cut off."""
+        return {
+            "terminal_observation": self.rows.write(rows.select(np.array([row])))[0],
+            "TimeLimit.truncated": not rows.terminal[row],
+        }
 
     def take_records(self) -> list[RolloutRecord]:
         """The rollouts that ended since the last call."""

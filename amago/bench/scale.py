@@ -33,7 +33,7 @@ from amago.replay.store import TrajectoryStore
 from amago.scale.collect_dispatch import Dispatch
 from amago.scale.collect_processes import ProcessFleet
 from amago.scale.collect_weights import load, take
-from amago.scale.collector import Blueprint, Share
+from amago.scale.collector import Blueprint, LaneShare
 from amago.types import ActionSpec, EnvSpec, ObsSpec
 
 _SLEEP_SECONDS = 0.05
@@ -116,7 +116,7 @@ def _collecting(bench: Bench, collectors: Sequence[int]) -> list[Result]:
 def _play(dispatch: Dispatch, places: Sequence[range], epoch: int) -> float:
     begin = time.perf_counter()
     for lanes in places:
-        dispatch.put(Share(lanes, epoch, np.full(len(lanes), epoch), {}, 0.0))
+        dispatch.put(LaneShare(lanes, epoch, np.full(len(lanes), epoch), {}, 0.0))
     left, steps = len(places), 0
     while left:
         for harvest in dispatch.step(0.05):

@@ -28,9 +28,13 @@ def run(case: str, bench: Bench) -> list[Result]:
     names = list(CASES) if case == "all" else [case]
     bench.say(f"this machine: {_machine_speed():.3g} GFLOP/s, products of float32 matrices")
     results: list[Result] = []
+    said = ""
     for name in names:
         for result in CASES[name](bench):
-            bench.say(f"{result.case}, {result.setting}: {describe(result)}")
+            message = f"{result.case}, {result.setting}: {describe(result)}"
+            if message != said:  # one number beside several yardsticks is said once
+                bench.say(message)
+            said = message
             results.append(result)
     return results
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from amago.agent.policy import AgentPolicy
     from amago.envs.registry import MakeEnv
     from amago.evaluation.play import PlaySettings
+    from amago.types import Policy
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,11 @@ def evaluate(arguments: Sequence[str]) -> int:
         print(f"this agent was trained to act {meant[2:]}; {meant} is its own way", file=sys.stderr)
     if options.table is not None:
         return _show_table(agent, env, settings, options)
-    random = RandomPolicy(agent.spec, settings.action_seed)
-    result = evaluate_agent(agent, env, settings, controls={"random": random}, make_env=make_env)
+    players = {
+        "random": RandomPolicy(agent.spec, settings.action_seed),
+        **_control(options, settings),
+    }
+    result = evaluate_agent(agent, env, settings, controls=players, make_env=make_env)
     result["greedy"] = settings.greedy
     if options.json:
         print(json.dumps(result))
@@ -113,6 +117,23 @@ def evaluate(arguments: Sequence[str]) -> int:
         print_evaluation(result, env)
     _show_one_rollout(agent, env, settings, options, make_env)
     return 0
+
+
+def _control(options: EvalOptions, settings: PlaySettings) -> dict[str, Policy]:
+    """The agent without memory that was trained beside this one, if there is one."""
+    from amago import api
+    from amago.evaluation.play import make_policy
+    from amago.training.control import NAME
+    from amago.training.header import CONTROL
+
+    folder = Path(options.run) / CONTROL
+    if not (folder / "result.json").is_file():
+        return {}
+    which = "best" if options.which == "best" else "latest"
+    known = api.load(
+        folder, which=which, env=options.env, trust=options.trust, device=options.device
+    )
+    return {NAME: make_policy(known.policy.agent, settings)}
 
 
 def _play_settings(options: EvalOptions, greedy: bool) -> PlaySettings:

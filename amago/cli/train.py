@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from amago.cli.control import train_control
 from amago.cli.evaluations import run_to_the_end
 from amago.cli.parsing import gathered, parse, switched, values_of
 from amago.config import Config, literal, override
 from amago.envs.catalogue import preset
 from amago.presets.ablations import ablate
-
-if TYPE_CHECKING:
-    from amago.handle import Run
 
 _DEFAULT_PRESET = "dark-key-to-door"
 
@@ -44,8 +40,7 @@ class TrainOptions:
     """Widths of all networks: tiny, small, medium, or paper (the domain's column of Table 3).
     Flags for single widths override it."""
     control: bool = False
-    """Then train the same agent without memory, in the folder's control/; it stands beside the
-    agent in the table and the curves."""
+    """Short for --run.control."""
     ablate: tuple[str, ...] = ()
     """Ablations of the paper; explicit flags override them. `amago presets --ablations` lists
     them."""
@@ -75,7 +70,11 @@ def train(arguments: Sequence[str]) -> int:
     if arguments and not arguments[0].startswith("-"):
         name, *arguments = arguments
     options = train_options(name, arguments)
-    short = {"run.epochs": options.epochs, "run.threads": options.threads}
+    short = {
+        "run.epochs": options.epochs,
+        "run.threads": options.threads,
+        "run.control": options.control or None,
+    }
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
     from amago import api
     from amago.arguments import new_run_dir, run_name
@@ -84,8 +83,9 @@ def train(arguments: Sequence[str]) -> int:
     folder = options.run_dir or new_run_dir(run_name(config, name), options.seed)
     view = make_view(config.run.epochs)
 
-    def work() -> Run:
-        run = api.train(
+    return run_to_the_end(
+        folder,
+        lambda: api.train(
             config,
             options.seed,
             folder,
@@ -93,12 +93,8 @@ def train(arguments: Sequence[str]) -> int:
             view=view,
             exist=options.exist,
             check=options.check,
-        )
-        if options.control:
-            train_control(config, options.seed, folder, name)
-        return run
-
-    return run_to_the_end(folder, work)
+        ),
+    )
 
 
 def train_options(name: str, arguments: Sequence[str]) -> TrainOptions:
@@ -141,7 +137,8 @@ def resume(arguments: Sequence[str]) -> int:
 
     changes = {key: literal(value) for key, value in parse_overrides(options.set).items()}
     config = changed(options.run, read_config(options.run), changes, options.epochs)
-    view = make_view(config.run.epochs)
+    done = _epochs_logged(options.run) if options.from_ is None else options.from_
+    view = make_view(config.run.epochs, min(done, config.run.epochs))
     return run_to_the_end(
         options.run,
         lambda: api.resume(
@@ -154,6 +151,12 @@ def resume(arguments: Sequence[str]) -> int:
             trust=options.trust,
         ),
     )
+
+
+def _epochs_logged(run: Path) -> int:
+    """Where the progress of a run that goes on begins."""
+    metrics = run / "metrics.jsonl"
+    return metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
 
 
 def _scale_as_set(arguments: Sequence[str]) -> list[str]:

@@ -45,4 +45,10 @@ def what_it_is(env: Any) -> tuple[str, str]:
         return _KINDS["dm_env"]
     if hasattr(env, "possible_agents"):
         return _KINDS["pettingzoo"]
+    if hasattr(env, "step") and hasattr(env, "reset"):
+        return (
+            f"{cls.__name__}, which has step() and reset() but is no gymnasium.Env",
+            "derive it from gymnasium.Env; one that was made for old Gym can be converted: "
+            + _KINDS["gym"][1].removeprefix("convert it with "),
+        )
     return cls.__name__, "return an instance of gymnasium.Env"

@@ -111,8 +111,11 @@ class GymVector(LaneVector):
         return Step(self._restart(rows, ended, *self._reset_masked(ended)), final, ended)
 
     def render(self) -> Array:
+        return checked_frame(self._first_frame, self.spec.name)
+
+    def _first_frame(self) -> Any:
         frames: Any = self._env.render()
-        return checked_frame(frames[0] if isinstance(frames, tuple | list) else frames)
+        return frames[0] if isinstance(frames, tuple | list) else frames
 
     def close(self) -> None:
         self._env.close()

@@ -143,7 +143,8 @@ class InProcessVector(LaneVector):
         return Step(rows, final, ended)
 
     def render(self) -> Array:
-        return checked_frame(self._lanes[0].env.render())
+        env = self._lanes[0].env
+        return checked_frame(env.render, name_of(env))
 
     def close(self) -> None:
         self._watchdog.close()
@@ -196,8 +197,15 @@ def checked_env(env: Any) -> Env:
     raise ValueError(f"expected make_env() to return a gymnasium.Env, got {what}; {remedy}")
 
 
-def checked_frame(frame: Any) -> Array:
-    """Refuse a rendering that is not one RGB image."""
+def checked_frame(render: Callable[[], Any], name: str) -> Array:
+    """What an environment draws; ValueError where that is not one RGB image."""
+    try:
+        frame = render()
+    except NotImplementedError as error:
+        raise ValueError(
+            f"{name} cannot be drawn, because it has no render(); let render() return an RGB "
+            "array [height, width, 3]"
+        ) from error
     image = np.asarray(frame)
     if image.ndim != 3 or image.shape[-1] != 3:
         raise ValueError(

@@ -80,7 +80,8 @@ class Ask(gym.Wrapper[Any, Any, Any, Any]):
         spec = goals_of(env)
         if spec is None:
             raise ValueError(
-                f"expected an environment with instructions for {instruction!r}, got {env}, which "
+                f"expected an environment with instructions for {instruction!r}, got "
+                f"{env.spec.id if env.spec else type(env.unwrapped).__name__}, which "
                 "has no goals; docs/instructions.md shows how to give it some"
             )
         super().__init__(env)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -79,8 +80,7 @@ def _find_spec(env_id: str) -> GymSpec:
     module, _, name = env_id.rpartition(":")
     near = ""
     if module:
-        space = imported(module, f"--env.id {env_id!r}")
-        near = did_you_mean(name, [key for key, value in vars(space).items() if callable(value)])
+        near = _what_it_has(module, name, imported(module, f"--env.id {env_id!r}"))
     elif name.startswith(_MINIGRID) and name not in gym.registry:
         need("minigrid", "minigrid")
     try:
@@ -91,6 +91,18 @@ def _find_spec(env_id: str) -> GymSpec:
             "environments of other packages are written module:Name-v0, where importing the "
             "module registers the name, or module:Class"
         ) from error
+
+
+def _what_it_has(module: str, name: str, space: ModuleType) -> str:
+    """What else of a module may be meant."""
+    near = did_you_mean(name, [key for key, value in vars(space).items() if callable(value)])
+    envs = [
+        key
+        for key, value in vars(space).items()
+        if isinstance(value, type) and issubclass(value, gym.Env) and value is not gym.Env
+    ]
+    has = f"{module} has {', '.join(envs)}" if envs else f"{module} has no environment"
+    return near or f"{has}; "
 
 
 def _check_arguments(

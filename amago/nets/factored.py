@@ -33,14 +33,15 @@ class Factors(nn.Module):
     def __init__(self, action: ActionSpec) -> None:
         super().__init__()
         self.action, self.binary = action, action.kind == "multi_binary"
-        sizes = torch.tensor([2] * action.size if self.binary else action.sizes)
-        D, V = len(sizes), int(sizes.max())
-        exists = torch.arange(V) < sizes[:, None]  # [D, V]
-        codes = torch.zeros(D, V, action.size)
-        if self.binary:
-            codes[torch.arange(D), 1, torch.arange(D)] = 1.0
-        else:
-            codes[exists] = torch.eye(action.size)
+        sizes = [2] * action.size if self.binary else list(action.sizes)
+        D, V = len(sizes), max(sizes)
+        with torch.device("cpu"):  # values, also where a network is only described ("meta")
+            exists = torch.arange(V) < torch.tensor(sizes)[:, None]  # [D, V]
+            codes = torch.zeros(D, V, action.size)
+            if self.binary:
+                codes[torch.arange(D), 1, torch.arange(D)] = 1.0
+            else:
+                codes[exists] = torch.eye(action.size)
         self.register_buffer("exists", exists, persistent=False)
         self.register_buffer("codes", codes, persistent=False)
         # Where a value's logit or flag lies among the features; values that do not exist have any.

@@ -42,7 +42,8 @@ RECIPE = override(
         "heads.popart_rate": 0.005,
         "agent.discounts": "horizon",
         "agent.acting_discount": None,
-        "agent.target_tau": 0.1,
+        "agent.target_tau": 0.03,
+        "agent.trace": 0.95,
         "optim.learning_rate": 1e-3,
         "optim.final_fraction": 0.05,
         "optim.warmup_updates": 100,
@@ -56,27 +57,11 @@ RECIPE = override(
 
 Two heads of 32 and relative positions, rows as whole transitions, about 2,400 of them an update;
 discounts from the reward alone to half the horizon, at most 50 steps; critics whose hidden layers
-are normalised and targets that follow them within ten updates, so that values of fifty steps
-arrive within hundreds of updates; a learning rate that falls to a twentieth, which sharpens the
-small differences between actions; an optimiser that forgets the large gradients of the beginning
-within twenty updates.
+are normalised, and targets that go on along the stored actions, so that values of fifty steps
+arrive within hundreds of updates though the target copies follow slowly; a learning rate that
+falls to a twentieth, which sharpens the small differences between actions; an optimiser that
+forgets the large gradients of the beginning within twenty updates.
 """
-
-INSTRUCTED = override(
-    SMALL,
-    {
-        # Two heads of 32: lookup by place comes sooner than with four of 16.
-        "transformer.num_heads": 2,
-        "heads.num_critics": 2,
-        "replay.batch_size": 16,
-        "optim.learning_rate": 1e-3,
-        "run.updates_per_epoch": 100,
-        "run.eval_interval": 5,
-        "run.eval_episodes": 96,
-        "env.num_lanes": 96,
-    },
-)
-"""Instructions whose goals must be looked up by place: Package Delivery, MazeRunner."""
 
 PAPER = override(
     Config(),

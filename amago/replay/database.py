@@ -17,7 +17,7 @@ from typing import Self
 import lmdb
 
 from amago.goals import GoalSpec
-from amago.replay.format import check_version, goals_of, obs_of
+from amago.replay.format import check_version, goals_in, obs_of
 from amago.replay.pages import check_pages
 
 _INITIAL_MAP_BYTES = 64 << 20
@@ -92,7 +92,7 @@ class Database:
                 if version is not None:
                     check_version(self._path, int(bytes(version)))
                 if spaces is not None:
-                    self._goals = goals_of(bytes(spaces).decode())
+                    self._goals = goals_in(bytes(spaces).decode())
                     self._obs = obs_of(bytes(spaces).decode())
             if self._goals is not None:
                 self._goal_records = self._env.open_db(b"goals", create=not readonly)

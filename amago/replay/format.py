@@ -38,7 +38,7 @@ def spaces_of(spec: EnvSpec) -> str:
     return json.dumps(spaces, sort_keys=True)
 
 
-def goals_of(spaces: str) -> GoalSpec | None:
+def goals_in(spaces: str) -> GoalSpec | None:
     """The goals in what spaces_of wrote."""
     goals = json.loads(spaces).get("goals")
     return None if goals is None else spec_from(goals)

@@ -143,5 +143,6 @@ def _conditions(result: Result) -> str:
         parts.append(_counted(result["epochs"], "epoch"))
     if (seconds := result.get("seconds")) is not None:
         short = seconds < _SHORT_SECONDS
-        parts.append(f"{seconds:.0f} seconds" if short else f"{seconds / 60:.1f} minutes")
+        took = _counted(round(seconds), "second") if short else f"{seconds / 60:.1f} minutes"
+        parts.append(took)
     return ", ".join(parts) + "; ±: standard error"

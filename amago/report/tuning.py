@@ -44,6 +44,7 @@ def _trial_rows(study: optuna.Study) -> list[dict[str, Any]]:
             "trial": trial.number,
             "state": trial.state.name.lower(),
             "value": trial.value if trial.state.name == "COMPLETE" else None,
+            "random": trial.user_attrs.get("random"),
             "last": max(trial.intermediate_values.items(), default=(0, None))[1],
             "epoch": max(trial.intermediate_values, default=0),
             "settings": trial.params,
@@ -60,17 +61,18 @@ def _tuning_table(rows: Sequence[dict[str, Any]]) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
         caption="return: pooled over the last evaluations and the final test; a pruned run shows "
-        "its last evaluation in brackets",
+        "its last evaluation in brackets; random: random play in the worlds of the final test",
         caption_justify="left",
     )
     table.add_column("trial", justify="right")
     table.add_column("return", justify="right", no_wrap=True)
+    table.add_column("random", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("settings", overflow="fold")
     for row in rows[:_MOST_ROWS]:
         value = number(row["value"]) if row["value"] is not None else f"({number(row['last'])})"
         settings = "\n".join(f"{key}={_short(value)}" for key, value in row["settings"].items())
-        table.add_row(str(row["trial"]), value, row["state"], settings)
+        table.add_row(str(row["trial"]), value, number(row["random"]), row["state"], settings)
     return table
 
 

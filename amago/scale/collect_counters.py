@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from amago.envs.lanes import furthest
-from amago.scale.collector import Harvest, Share
+from amago.scale.collector import Harvest, LaneShare
 from amago.training.run import TrainingRun
 
 
@@ -17,11 +17,11 @@ class Counters:
         self._curriculum = run.env.curriculum
         self._exploration_steps = run.exploration.steps
 
-    def share(self, lanes: range, epoch: int) -> Share:
+    def share(self, lanes: range, epoch: int) -> LaneShare:
         """The next share of some lanes."""
         episodes = self.episodes[lanes.start : lanes.stop].copy()
         per_lane = self._exploration_steps / len(self.episodes)
-        return Share(lanes, epoch, episodes, self._curriculum, per_lane)
+        return LaneShare(lanes, epoch, episodes, self._curriculum, per_lane)
 
     def add(self, harvest: Harvest) -> None:
         lanes = harvest.share.lanes

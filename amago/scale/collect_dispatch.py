@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from amago.scale.collect_fleet import Event, Failed, Fleet, Lost, Played, Ready
 from amago.scale.collect_weights import Weights
-from amago.scale.collector import Harvest, Share
+from amago.scale.collector import Harvest, LaneShare
 
 _LOG = logging.getLogger("amago")
 _MOST_LOSSES = 5
@@ -20,7 +20,7 @@ _MOST_LOSSES = 5
 class _Playing:
     """What a collector is at."""
 
-    share: Share
+    share: LaneShare
     begin: float
     version: int
 
@@ -32,7 +32,7 @@ class Dispatch:
         self.fleet, self.timeout = fleet, timeout
         self.replaced = 0
         """Collectors that were lost so far."""
-        self._queue: deque[Share] = deque()
+        self._queue: deque[LaneShare] = deque()
         self._waiting: list[int] = []
         self._playing: dict[int, _Playing] = {}
         self._version = -1
@@ -63,7 +63,7 @@ class Dispatch:
         self.fleet.publish(weights)
         self._version = weights.version
 
-    def put(self, share: Share) -> None:
+    def put(self, share: LaneShare) -> None:
         self._queue.append(share)
 
     def step(self, timeout: float) -> list[Harvest]:

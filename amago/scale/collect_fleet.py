@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from amago.scale.collect_weights import Weights
-from amago.scale.collector import Harvest, Share
+from amago.scale.collector import Harvest, LaneShare
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Fleet(Protocol):
     def publish(self, weights: Weights) -> None:
         """Shares that are sent from now on are played with these weights."""
 
-    def send(self, collector: int, share: Share) -> None:
+    def send(self, collector: int, share: LaneShare) -> None:
         """Let a collector that waits play a share."""
 
     def poll(self, timeout: float) -> list[Event]:

@@ -15,7 +15,7 @@ import cloudpickle  # type: ignore[import-untyped]
 from amago.child import reporting_to
 from amago.scale.collect_fleet import Event, Failed, Lost, Played, Ready
 from amago.scale.collect_weights import Weights
-from amago.scale.collector import Blueprint, Collector, Share
+from amago.scale.collector import Blueprint, Collector, LaneShare
 
 _NO_WEIGHTS = b""
 
@@ -59,7 +59,7 @@ class ProcessFleet:
     def publish(self, weights: Weights) -> None:
         self._weights, self._version = pickle.dumps(weights, protocol=5), weights.version
 
-    def send(self, collector: int, share: Share) -> None:
+    def send(self, collector: int, share: LaneShare) -> None:
         known = self._collectors[collector]
         new = known.version != self._version
         with contextlib.suppress(OSError):  # it died; the next poll says so

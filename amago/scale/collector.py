@@ -40,7 +40,7 @@ class Blueprint:
 
 
 @dataclass(frozen=True)
-class Share:
+class LaneShare:
     """One epoch's rollouts of some lanes, to be played."""
 
     lanes: range
@@ -56,7 +56,7 @@ class Share:
 class Harvest:
     """A share that was played."""
 
-    share: Share
+    share: LaneShare
     version: int
     """Updates that the learner had made when it gave these weights out."""
     records: list[Record]
@@ -81,7 +81,7 @@ class Collector:
         self._agent: Agent | None = None
         self._played: dict[range, tuple[VectorEnv, Exploration]] = {}
 
-    def collect(self, share: Share, weights: Weights | None) -> Harvest:
+    def collect(self, share: LaneShare, weights: Weights | None) -> Harvest:
         """The rollouts of a share; `weights` where they are newer than those of the last call."""
         begin = time.perf_counter()
         env, exploration = self._lanes(share.lanes)

@@ -16,7 +16,7 @@ from amago.config import override
 from amago.scale.learn_feed import deal
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
 from amago.scale.learn_launch import RankProcesses, Ranks
-from amago.scale.learn_rank import COUNTERS, Epoch, Plan, follow
+from amago.scale.learn_rank import COUNTERS, EpochOrder, Plan, follow
 from amago.scale.ray_learners import RayRanks
 from amago.training import checkpoint
 from amago.training.feed import PREFETCH, Feed, LocalFeed
@@ -86,7 +86,7 @@ class _RankFeed:
         learner.add = self._group.add
 
     def shares(self, run: TrainingRun, start: int, stop: int) -> Iterator[Share]:
-        self._group.tell(Epoch(run.epoch, stop - start))
+        self._group.tell(EpochOrder(run.epoch, stop - start))
         batches = run.sampler.batches(start, stop, PREFETCH)
         return deal(batches, self._group, run.config.optim.accumulate)
 
@@ -107,7 +107,7 @@ class _RankFeed:
 
     def close(self) -> None:
         with contextlib.suppress(LearnerLostError):
-            self._group.tell(Epoch(-1, 0))
+            self._group.tell(EpochOrder(-1, 0))
         self._group.close()
         if self._ranks is not None:
             self._ranks.close()

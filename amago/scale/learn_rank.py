@@ -49,7 +49,7 @@ COUNTERS = ("updates", "skipped", "skipped_in_a_row")
 
 
 @dataclass(frozen=True)
-class Epoch:
+class EpochOrder:
     """What the first rank asks for: updates of one epoch; the epoch -1 ends the run."""
 
     number: int
@@ -66,7 +66,7 @@ def follow(own: Seat) -> None:
         group.use(learner.agent.discounts.device, plan.config.scale.timeout_seconds)
         learner.add = group.add
         while True:
-            epoch: Epoch = group.tell()
+            epoch: EpochOrder = group.tell()
             if epoch.number < 0:
                 break
             _learn(learner, plan.seed, epoch, group)
@@ -74,7 +74,7 @@ def follow(own: Seat) -> None:
         group.close()
 
 
-def _learn(learner: Learner, seed: int, epoch: Epoch, group: Group) -> None:
+def _learn(learner: Learner, seed: int, epoch: EpochOrder, group: Group) -> None:
     seed_torch(seed, "learning", epoch.number)
     device = learner.agent.discounts.device
     for share in uploaded(receive(epoch.updates, group), device):

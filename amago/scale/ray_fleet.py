@@ -9,7 +9,7 @@ from typing import Any
 
 from amago.scale.collect_fleet import Event, Failed, Lost, Played, Ready
 from amago.scale.collect_weights import Weights
-from amago.scale.collector import Blueprint, Collector, Harvest, Share
+from amago.scale.collector import Blueprint, Collector, Harvest, LaneShare
 from amago.scale.ray_cluster import Cluster
 
 
@@ -51,7 +51,7 @@ class RayFleet:
         # One object: every node fetches it once, every collector of the node maps the same memory.
         self._weights = self._ray.put(weights)
 
-    def send(self, collector: int, share: Share) -> None:
+    def send(self, collector: int, share: LaneShare) -> None:
         answer = self._actors[collector].collect.remote(share, self._weights)
         self._answers[answer] = _Answer(collector, is_harvest=True)
 

@@ -37,7 +37,7 @@ def _is_single(converter: ObsConverter, obs: Any) -> bool:
             raise ValueError(
                 f"observation {key!r}: expected shape {list(wanted)}, or "
                 f"[{', '.join(['N', *map(str, wanted)])}] for N environments at once, got "
-                f"{list(shape)}"
+                f"{list(shape) or type(obs).__name__}"
             )
     if len(set(sizes.values())) > 1:
         raise ValueError(
@@ -68,6 +68,8 @@ def _check_numbers(key: str, leaf: Leaf, values: Array) -> None:
         hint = "; multiply by 255 and cast it" if kind == "image" else ""
         raise ValueError(f"observation {key!r}: expected {wanted}, got {values.dtype}{hint}")
     if kind == "real":
+        if not np.isfinite(values).all():
+            raise ValueError(f"observation {key!r}: expected finite numbers, got {values}")
         return
     ids = values.astype(np.int64) - leaf.start
     limit = {"image": 256, "mask": 2}.get(kind, leaf.spec.size)

@@ -64,8 +64,10 @@ def run_jobs(
         finally:
             # Nothing runs any more at a normal end; a signal or an error leaves children behind.
             if queue.children:
-                console.print(f"stopping {len(queue.children)} runs…", highlight=False)
-                queue.stop(grace_seconds, received)
+                try:
+                    console.print(f"stopping {len(queue.children)} runs…", highlight=False)
+                finally:  # nobody may listen any more, as with `amago sweep … | head`
+                    queue.stop(grace_seconds, received)
     outcome = queue.outcome(received[0] if received else None)
     _say_end(outcome, queue, _AGAIN if feed is None else _NOT_AGAIN)
     return outcome

@@ -111,14 +111,15 @@ class Tuner:
         trial = self._open.pop(job.run_dir)
         states = optuna.trial.TrialState
         if state == "done":
-            self.study.tell(trial, _objective(job.run_dir))
+            result = json.loads((job.run_dir / "result.json").read_text())
+            trial.set_user_attr("random", result.get("random_return_mean"))
+            self.study.tell(trial, _objective(result))
         else:
             self.study.tell(trial, state=states.PRUNED if state == "pruned" else states.FAIL)
 
 
-def _objective(run_dir: Path) -> float:
+def _objective(result: dict[str, Any]) -> float:
     """What is maximised: the pooled return of a complete run."""
-    result = json.loads((run_dir / "result.json").read_text())
     return float(result.get("pooled", result)["return_mean"])
 
 

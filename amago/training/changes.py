@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, differences, override
-from amago.training.trust import trust_flag
+from amago.training.header import go_on_command
 
 _FIXED = re.compile(
     r"(env\.(id|ids|num_lanes)|encoder\..*|instruction\..*|memory|transformer\.(?!dropout$).*"
@@ -17,6 +17,8 @@ _FIXED = re.compile(
     r"|agent\.(discounts|acting_discount|sequence_models))"
 )
 """Settings that a checkpoint's weights, discounts and lanes depend on."""
+_AFTERWARDS = {"run.epochs", "run.control"}
+"""Settings that may change once a run is finished."""
 _EPOCHS = re.compile(r"\+?[0-9]{1,9}")
 
 
@@ -49,13 +51,13 @@ def remembered(header: dict[str, Any], old: Config, new: Config, epoch: int) -> 
 
 def check_goes_on(folder: Path, epoch: int, old: Config, new: Config) -> None:
     """ValueError if nothing is left to train for settings that were changed."""
-    more = f"`amago resume {folder} --epochs +50{trust_flag(new)}` trains on"
+    more = f"`{go_on_command(folder, '+50')}` trains on"
     if epoch > new.run.epochs:
         raise ValueError(
             f"{folder} has trained {epoch} epochs, more than --epochs {new.run.epochs}; {more}, "
             f"--from EPOCH goes back to an earlier checkpoint"
         )
-    if epoch == new.run.epochs and differences(old, new).keys() - {"run.epochs"}:
+    if epoch == new.run.epochs and differences(old, new).keys() - _AFTERWARDS:
         raise ValueError(
             f"{folder} is finished after {epoch} epochs, so other settings would change nothing; "
             "add --epochs +50 to train on with them"

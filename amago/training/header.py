@@ -11,7 +11,10 @@ from typing import Any
 
 from amago.config import Config, from_dict, to_dict
 from amago.training.files import read_json, write_json
-from amago.training.trust import check_files
+from amago.training.trust import check_files, trust_flag
+
+CONTROL = "control"
+"""The folder, inside that of a run, of the same training without memory."""
 
 
 def write_header(
@@ -60,6 +63,20 @@ def read_header(folder: Path) -> dict[str, Any]:
             "restore it from a copy"
         )
     return header
+
+
+def go_on_command(folder: Path, epochs: str = "") -> str:
+    """The command that continues a run, or the call where it needs a user's own classes."""
+    if folder.name == CONTROL and (folder.parent / "config.json").is_file():
+        folder = folder.parent  # which takes its control along
+    header = read_header(folder)
+    custom = header.get("custom", {})
+    if custom:
+        given = "".join(f", {name}={value}" for name, value in custom.items())
+        more = f', epochs="{epochs}"' if epochs else ""
+        return f'amago.resume("{folder}"{given}{more})'
+    more = f" --epochs {epochs}" if epochs else ""
+    return f"amago resume {folder}{more}{trust_flag(from_dict(header['config']))}"
 
 
 def read_config(folder: Path) -> Config:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Epoch:
     """What a callback is told when an epoch is complete."""
 
@@ -26,6 +26,11 @@ class Epoch:
     def evaluated(self) -> bool:
         """Whether this epoch ended with an evaluation."""
         return "eval/return_mean" in self.metrics
+
+    def __repr__(self) -> str:
+        known = {"return": "rollout/return_mean", "eval return": "eval/return_mean"}
+        parts = [f"{k} {self.metrics[v]:.4g}" for k, v in known.items() if v in self.metrics]
+        return f"Epoch({', '.join([f'{self.number} of {self.planned}', *parts])})"
 
 
 OnEpoch = Callable[[Epoch], object]

@@ -7,13 +7,10 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
-from amago.config import from_dict
 from amago.stopping import Terminated
-from amago.training.header import read_header
+from amago.training.header import go_on_command
 from amago.training.run import TrainingRun
-from amago.training.trust import trust_flag
 
 _LOG = logging.getLogger("amago")
 
@@ -49,17 +46,7 @@ def _save(run: TrainingRun) -> str:
         epoch = run.save_complete()
     except Exception as error:  # such as the full disk that has ended the run
         epoch, failure = run.saved_epoch, f" (saving a later one failed: {error})"
-    go_on = _how_to_go_on(run.folder)
+    go_on = go_on_command(run.folder)
     if not epoch:
         return f"stopped before an epoch was complete{failure}; begin again with: {go_on}"
     return f"stopped; the checkpoint of epoch {epoch} is kept{failure}; go on with: {go_on}"
-
-
-def _how_to_go_on(folder: Path) -> str:
-    """The command that continues a run, or the call where it needs a user's own classes."""
-    header = read_header(folder)
-    custom = header.get("custom", {})
-    given = "".join(f", {name}={value}" for name, value in custom.items())
-    if custom:
-        return f'amago.resume("{folder}"{given})'
-    return f"amago resume {folder}{trust_flag(from_dict(header['config']))}"

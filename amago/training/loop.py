@@ -53,7 +53,7 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
         if last or epoch % settings.eval_interval == 0:
             view.phase("evaluating")
             metrics |= flatten("eval", evaluate_run(run)) | activations(run)
-            if not warnings.knows_random_play:
+            if not warnings.random_play:
                 metrics |= flatten("random", random_play(run))
         clock.lap("eval_seconds")
         run.seconds += clock.total()
@@ -61,7 +61,7 @@ def train(run: TrainingRun, view: View, hooks: Hooks | None = None) -> None:
         timing |= run.collection.timing() | run.feed.timing()
         warnings.add(metrics)
         run.logger.write(metrics, timing)
-        view.epoch(metrics, timing)
+        view.epoch({**warnings.random_play, **metrics}, timing)
         improved = metrics.get("eval/return_mean", run.best_return) > run.best_return
         if improved:
             run.best_return, run.best_epoch = metrics["eval/return_mean"], epoch

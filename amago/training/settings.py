@@ -43,6 +43,9 @@ class RunSettings:
     """Threads of torch; 0: torch's own choice."""
     report: bool = True
     """Write report.html at the end: curves, a film, attention, adaptation. Takes seconds."""
+    control: bool = False
+    """Then train the same agent without memory, in the folder's control/; it stands beside the
+    agent in tables, curves and the report."""
     wandb_project: str = ""
     """Also log to this Weights & Biases project (needs amago[wandb])."""
 

@@ -17,13 +17,14 @@ from amago.training.files import empty_folder
 from amago.training.header import (
     check_custom,
     check_kept,
+    go_on_command,
     read_header,
     rewrite_header,
     write_header,
 )
 from amago.training.lost import lost_checkpoints
 from amago.training.run import Custom, TrainingRun
-from amago.training.trust import check_address, check_env, trust_flag, without_services
+from amago.training.trust import check_address, check_env, without_services
 
 _LOG = logging.getLogger("amago")
 _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}
@@ -146,8 +147,7 @@ def _say_finished(run: TrainingRun) -> None:
     if run.epoch == run.config.run.epochs and (run.folder / "result.json").exists():
         _LOG.warning(
             f"{run.folder} is finished after {run.epoch} epoch{'s' if run.epoch != 1 else ''}, and "
-            f"this is its result; train on with: amago resume {run.folder} --epochs +50"
-            f"{trust_flag(run.config)}"
+            f"this is its result; train on with: {go_on_command(run.folder, '+50')}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ COLUMNS = (
         for score in SHOWN
         if part in score.live
     ),
+    ("random play", "random/return_mean"),
     ("critic loss", "loss/critic"),
     ("actor loss", "loss/actor"),
     ("entropy", "policy/entropy"),
@@ -37,6 +39,10 @@ _RARE_COLUMNS = (
 )
 """Shown where other processes play or learn, and from the first time that a lane or a trajectory
 is lost."""
+
+
+_PADDING = 2
+"""Blank columns around a cell of a table."""
 
 
 class View(Protocol):
@@ -123,14 +129,29 @@ class _LiveView:
         self._live.stop()
 
     def _render(self) -> RenderableType:
-        table = Table(expand=True, box=None)
-        rare = [column for column in _RARE_COLUMNS if column[1] in self._values]
-        columns = (*COLUMNS, *rare)
-        for label, _ in columns:
-            table.add_column(label, justify="right")
-        cells = [number(self._values[k]) if k in self._values else "–" for _, k in columns]
-        table.add_row(*cells)
-        return Group(self._progress, table)
+        known = {label: number(self._values[key])
+                 for label, key in (*COLUMNS, *_RARE_COLUMNS) if key in self._values}  # fmt: skip
+        tables = []
+        for labels in _lines_of_columns(known, self._progress.console.width):
+            table = Table(expand=True, box=None)
+            for label in labels:
+                table.add_column(label.replace(" ", "\n"), justify="right", no_wrap=True)
+            table.add_row(*(known[label] for label in labels))
+            tables.append(table)
+        return Group(self._progress, *tables)
+
+
+def _lines_of_columns(cells: Mapping[str, str], width: int) -> list[list[str]]:
+    """The labels of as many columns to a line as are not cut off; labels break at spaces."""
+    lines, left = list[list[str]](), 0
+    for label, cell in cells.items():
+        needed = max(map(len, (*label.split(), cell))) + _PADDING
+        if needed > left or not lines:
+            lines.append([])
+            left = width
+        lines[-1].append(label)
+        left -= needed
+    return lines
 
 
 def make_view(epochs: int, done: int = 0) -> View:

@@ -24,9 +24,10 @@ class Warnings:
         self._said = {finding.name for finding in diagnose(self._rows, config)}
 
     @property
-    def knows_random_play(self) -> bool:
-        """Whether an evaluation was compared with random play yet."""
-        return any("random/return_mean" in row for row in self._rows)
+    def random_play(self) -> dict[str, Any]:
+        """What random play earns, once an evaluation was compared with it."""
+        key = "random/return_mean"
+        return next(({key: row[key]} for row in self._rows if key in row), {})
 
     def add(self, metrics: dict[str, Any]) -> None:
         """Take the metrics of one more epoch, add the replay's age, warn of what is new."""

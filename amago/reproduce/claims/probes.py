@@ -33,6 +33,6 @@ def probe_success(run: RunRecord, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def goals_of(instruction: str) -> list[str]:
+def split_goals(instruction: str) -> list[str]:
     """The goals of an instruction in words; commas inside of brackets separate nothing."""
     return re.split(r", (?![^(]*\))", instruction)

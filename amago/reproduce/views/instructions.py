@@ -15,7 +15,7 @@ import numpy as np
 from amago.report.panels import PALETTE
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.markdown import markdown, wrapped
-from amago.reproduce.claims.probes import AS_DRAWN, goals_of, probe_rows
+from amago.reproduce.claims.probes import AS_DRAWN, probe_rows, split_goals
 from amago.reproduce.claims.scores import known, mean
 from amago.reproduce.published import crafter_scores
 from amago.reproduce.views.figure import draw_tall
@@ -90,7 +90,7 @@ def _asked(claim: Claim) -> list[str]:
 
 
 def _short(text: str) -> str:
-    return "all instructions, as drawn" if text == AS_DRAWN else ",\n".join(goals_of(text))
+    return "all instructions, as drawn" if text == AS_DRAWN else ",\n".join(split_goals(text))
 
 
 def _percent(share: float | None) -> str:

@@ -18,7 +18,7 @@ from amago.report.curves import Curve, Styles, arm_styles, draw_arm
 from amago.report.runs import RunRecord
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.markdown import markdown
-from amago.reproduce.claims.probes import AS_DRAWN, goals_of, probe_rows
+from amago.reproduce.claims.probes import AS_DRAWN, probe_rows, split_goals
 from amago.reproduce.views.figure import Panel, draw_panels
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _curve(run: RunRecord, goal: str, kind: str) -> Curve:
     """Epochs and progress: single goals have one part, plans several."""
     found: dict[int, list[float]] = defaultdict(list)
     for row in probe_rows(run, PROBE):
-        parts = goals_of(row["instruction"])
+        parts = split_goals(row["instruction"])
         if parts[-1] == goal and (len(parts) == 1) == (kind == _KINDS[0]):
             found[row["epoch"]].append(row["success_return"] / len(parts))
     epochs = sorted(found)
@@ -73,7 +73,7 @@ def _goals(claim: Claim) -> list[str]:
     """The goals that plans end in, in the order of the probe."""
     asked = [row["instruction"] for arm in claim.arms for run in arm.runs
              for row in probe_rows(run, PROBE)]  # fmt: skip
-    plans = (goals_of(text) for text in asked if text != AS_DRAWN)
+    plans = (split_goals(text) for text in asked if text != AS_DRAWN)
     return list(dict.fromkeys(goals[-1] for goals in plans if len(goals) > 1))
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from amago.envs.domain import Domain
 from amago.envs.domains.maze_runner.task import MazeRunner
-from amago.presets.base import INSTRUCTED, PAPER_INSTRUCTED, Preset
+from amago.presets.base import PAPER_INSTRUCTED, RECIPE, Preset
 from amago.presets.sizes import Size
 
 _CPU = {
     "env.id": "amago/MazeRunner-v0",
     # 100 steps instead of 400 leave little time to stray.
     "env.kwargs": {"size": 15, "horizon": 100},
-    "exploration.anneal_fraction": 0.6,
-    "replay.capacity": 8_000,
-    "agent.discounts": (0.5, 0.8, 0.95),
-    "agent.acting_discount": 0.98,
-    "agent.target_tau": 0.01,
-    "run.epochs": 60,
+    "run.epochs": 100,
+    "run.updates_per_epoch": 100,
+    "run.eval_episodes": 96,
 }
 _SIZE = Size(128, 3, 8, encoder=(128, 128, 128), heads=(256, 256))
 _PAPER = {**_SIZE.settings(), "env.id": "amago/MazeRunner-v0", "env.kwargs": {"size": 15}}
@@ -27,7 +24,7 @@ DOMAIN = Domain(
     presets={
         "maze-runner": Preset(
             "MazeRunner, 15×15 in 100 steps: reach up to three places in an unknown maze",
-            INSTRUCTED,
+            RECIPE,
             _CPU,
         ),
         "maze-runner/paper": Preset(

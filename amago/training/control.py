@@ -1,0 +1,69 @@
+"""A control for a run: the same training without memory, beside it in every table and curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from amago.config import override
+from amago.training.files import read_json, write_json
+from amago.training.header import CONTROL, read_header
+from amago.training.run import TrainingRun
+from amago.training.view import Silent, make_view
+
+NAME = "no memory"
+"""What tables and curves call it."""
+_CHANGES = {
+    "memory": "feedforward",
+    "run.control": False,
+    "run.max_minutes": None,
+    "run.start_from": "",
+    "scale.learners": 1,
+}
+
+
+def train_control(run: TrainingRun, train: Callable[..., object], progress: bool) -> dict[str, Any]:
+    """Train a feed-forward agent for as many epochs as a complete run, and add its scores to the
+    run's result, which is returned.
+
+    Settings, seed and worlds of the final test are those of the run. `train` is `amago.train`; a
+    control that was begun goes on.
+    """
+    folder = run.folder / CONTROL
+    if _epochs_tested(folder) != run.epoch:
+        if progress:
+            print(f"control: the same training without memory, in {folder}", flush=True)
+        train(
+            override(run.config, _CHANGES),
+            run.seed,
+            folder,
+            env=run.custom.make_env,
+            encoder=run.custom.parts.encoder,
+            terms=run.custom.parts.terms,
+            preset=read_header(run.folder).get("preset", ""),
+            stop_when=lambda epoch: epoch.number >= run.epoch,
+            view=make_view(run.epoch) if progress else Silent(),
+            exist="resume",
+            check=False,
+        )
+    return _beside(run.folder, read_json(folder / "result.json"))
+
+
+def _epochs_tested(folder: Path) -> int | None:
+    """Epochs of the control that its result is about."""
+    path = folder / "result.json"
+    return read_json(path).get("epochs") if path.is_file() else None
+
+
+def _beside(folder: Path, control: dict[str, Any]) -> dict[str, Any]:
+    """The result of a run with the scores of its control, also on disk."""
+    result: dict[str, Any] = read_json(folder / "result.json")
+    keys = result["reference_scores"]["random"]
+    result["reference_scores"][NAME] = {key: control.get(key) for key in keys}
+    if control.get("return_per_block"):
+        result["references"][NAME] = control["return_per_block"]
+    for task, earned in result.get("tasks", {}).items():
+        earned[f"{NAME}_return_mean"] = control["tasks"][task]["return_mean"]
+    write_json(folder / "result.json", result)
+    return result

@@ -1,0 +1,113 @@
+"""Tree-backup targets against a backward loop, and through the whole update."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from test_agent_helpers import (
+    losses,
+    predictable_samples,
+    random_batch,
+    sequences,
+    tiny_learner,
+    tiny_spec,
+)
+
+from amago.agent import transitions as transitions_module
+from amago.agent.settings import AgentSettings
+from amago.agent.targets import tree_backup_target
+from amago.agent.transitions import Transitions
+
+
+def slow(target, next_taken, weight):
+    """y[t] = target[t] + weight[t]·(y[t+1] - next_taken[t]), from the last row to the first."""
+    found = np.array(target)
+    for t in range(len(target) - 2, -1, -1):
+        found[t] += weight[t] * (found[t + 1] - next_taken[t])
+    return found
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 64, 101])
+def test_targets_equal_a_backward_loop(rows):
+    rng = np.random.default_rng(rows)
+    target, next_taken = rng.normal(size=(2, rows, 3))
+    weight = rng.random((rows, 3)) * (rng.random((rows, 1)) < 0.9)
+    weight[-1] = 0.0
+    got = tree_backup_target(*map(torch.tensor, (target, next_taken, weight)))
+    np.testing.assert_allclose(got.numpy(), slow(target, next_taken, weight), atol=1e-12)
+
+
+def test_numbers_by_hand():
+    """γ = .5, λ = 1; the policy takes the second action with probability .4, the third never."""
+    one = torch.tensor([[1.0], [2.0], [8.0]])
+    weight = torch.tensor([[0.5 * 0.4], [0.5 * 0.0], [0.0]])
+    got = tree_backup_target(one, torch.tensor([[6.0], [3.0], [99.0]]), weight)
+    assert got[:, 0].tolist() == pytest.approx([1 + 0.2 * (2 - 6), 2.0, 8.0])
+
+
+def test_a_policy_that_takes_the_stored_actions_gets_the_return_of_the_rewards():
+    """Bootstrapped values cancel: what is left are rewards and the value after the last row."""
+    rng = np.random.default_rng(0)
+    rewards, values, gamma = rng.normal(size=6), rng.normal(size=6), 0.9
+    one = torch.tensor(rewards + gamma * values)[:, None]
+    weight = torch.full((6, 1), gamma, dtype=torch.float64)
+    weight[-1] = 0.0
+    got = tree_backup_target(one, torch.tensor(values)[:, None], weight)[0, 0]
+    powers = gamma ** np.arange(7)
+    assert float(got) == pytest.approx((powers[:6] * rewards).sum() + powers[6] * values[-1])
+
+
+@pytest.mark.parametrize("kind", ["discrete", "multi_discrete", "multi_binary"])
+def test_an_update_sees_those_targets(kind, monkeypatch):
+    """Windows with terminals, truncation and trial boundaries."""
+    learner = tiny_learner(kind, agent__trace=0.8)
+    batch = random_batch(tiny_spec(kind), [7, 3, 6, 2], seed=4)
+    assert any(part.first[1:].any() for part in sequences(batch))
+    assert any(part.terminal.any() for part in sequences(batch))
+    monkeypatch.setattr(transitions_module, "draw_critics", lambda *_: torch.tensor([1, 0]))
+    seen = {}
+
+    def recorded(target, next_taken, weight):
+        seen["parts"] = [x.clone().numpy() for x in (target, next_taken, weight)]
+        return tree_backup_target(target, next_taken, weight)
+
+    monkeypatch.setattr(transitions_module, "tree_backup_target", recorded)
+    with predictable_samples():
+        got = Transitions(learner.agent, copy.deepcopy(batch), learner.settings).target.numpy()
+    target, next_taken, weight = seen["parts"]
+    start = 0
+    for part in sequences(batch):
+        rows = slice(start, start + len(part) - 1)
+        want = slow(target[rows], next_taken[rows], weight[rows])
+        np.testing.assert_allclose(got[rows], want, atol=1e-9)
+        assert (weight[rows][-1] == 0).all()  # nothing of the next window
+        assert (weight[rows][part.terminal[1:].numpy()] == 0).all()
+        start += len(part) - 1
+    limit = 0.8 * learner.agent.discounts.numpy()
+    assert (weight <= limit + 1e-9).all() and (weight > 0).any()
+    assert not np.allclose(got, target)
+
+
+def test_without_a_trace_targets_are_of_one_step(monkeypatch):
+    monkeypatch.setattr(transitions_module, "tree_backup_target", None)
+    losses(tiny_learner("discrete"), random_batch(tiny_spec("discrete"), [5, 4], seed=1))
+
+
+def test_continuous_actions_have_no_trace(monkeypatch):
+    monkeypatch.setattr(transitions_module, "tree_backup_target", None)
+    learner = tiny_learner("continuous", agent__trace=0.9)
+    losses(learner, random_batch(tiny_spec("continuous"), [5, 4], seed=1))
+
+
+@pytest.mark.parametrize("trace", [-0.1, 1.1, float("nan")])
+def test_a_trace_beyond_its_range_is_refused(trace):
+    with pytest.raises(ValueError, match=r"--agent\.trace must be in 0\.\.1"):
+        AgentSettings(trace=trace)
+
+
+def test_two_ways_to_lengthen_targets_are_refused():
+    with pytest.raises(ValueError, match=r"--agent\.trace 0\.9 and --agent\.n-step 3"):
+        AgentSettings(trace=0.9, n_step=3)
