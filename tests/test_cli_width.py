@@ -20,7 +20,9 @@ from amago.report.runs import find_runs
 from amago.report.tables import adaptation_bars, instruction_table, sweep_table
 from amago.report.tuning import _tuning_table
 
-TRIAL = {"trial": 3, "state": "complete", "value": 1.5, "last": 1.4, "epoch": 9}
+TRIAL = {
+    "trial": 3, "state": "complete", "value": 1.5, "last": 1.4, "epoch": 9, "random": -0.123456,
+}  # fmt: skip
 
 
 def _fits(text: str) -> None:

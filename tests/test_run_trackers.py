@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import json
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -237,11 +238,21 @@ def _parts(base: Path, name: str) -> list[Path]:
 
 
 def _records(part: Path) -> list[Any]:
+    """All records of an offline W&B file; a process of W&B writes the last one a little later."""
+    (file,) = part.glob("run-*.wandb")
+    deadline = time.monotonic() + 30
+    while True:
+        found = _read(file.read_bytes())
+        if any(record.HasField("exit") for record in found) or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
+
+
+def _read(data: bytes) -> list[Any]:
     """What an offline W&B file holds: pieces of records in blocks, each with a small head."""
     from wandb.proto.wandb_internal_pb2 import Record
 
-    (file,) = part.glob("run-*.wandb")
-    data, at, piece, found = file.read_bytes(), 7, b"", []
+    at, piece, found = 7, b"", []
     block, whole, last = 32768, 1, 4
     while at + 7 <= len(data):
         left = block - at % block
@@ -249,6 +260,8 @@ def _records(part: Path) -> list[Any]:
             at += left
             continue
         _, size, kind = struct.unpack_from("<IHB", data, at)
+        if at + 7 + size > len(data):  # not all of it is written yet
+            break
         piece += data[at + 7 : at + 7 + size]
         at += 7 + size
         if kind in (whole, last):
