@@ -35,7 +35,7 @@ def test_an_environment_that_exits_or_hangs_is_told_before_training(
 ) -> None:
     with caplog.at_level(logging.WARNING, "amago"):
         check_before_training(partial(Faulty, fault), 0, timeout=1.0)
-    assert f"the environment raised {told}" in caplog.text or told in caplog.text
+    assert told in caplog.text
     if fault == "hang":
         assert "is silent for" in caplog.text and "Faulty, world seed 0, step 3" in caplog.text
 

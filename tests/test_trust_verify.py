@@ -163,6 +163,28 @@ def test_an_environment_that_does_not_repeat_itself_is_replaced_by_a_slow_rule(
     assert code == 1 and "trajectory 5 as stored: reward is" in out
 
 
+def test_a_baseline_that_keeps_no_weights_is_sound_without_checkpoints(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("checkpoints", "replay"):
+        shutil.rmtree(run / folder)
+    assert command(capsys, "verify", run)[0] == 1  # amago's own run has lost them
+    header = json.loads((run / "config.json").read_text())
+    header["baseline"] = {"method": "recurrent-ppo", "keeps_weights": False, "settings": {}}
+    (run / "config.json").write_text(json.dumps(header))
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 0 and f"{run}: sound" in out, out
+
+
+def test_a_damaged_control_is_found(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    control = Path(shutil.copytree(run, run / "control"))
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 0 and "ok       control: replay" in out, out
+    (control / "metrics.jsonl").write_text("")
+    code, out, _ = command(capsys, "verify", run)
+    assert code == 1 and "PROBLEM  control: metrics" in out, out
+
+
 def test_what_is_not_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = command(capsys, "verify", tmp_path)
     assert code == 2 and "not a run" in err

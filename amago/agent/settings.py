@@ -57,7 +57,7 @@ class AgentSettings:
     trace: float = 0.0
     """λ of tree-backup targets: a target goes on along the stored actions as far as the policy
     would have taken them, so that values travel many steps at once. 0: one step. Continuous
-    actions have no probability to weigh them by and keep --agent.n-step."""
+    actions have no probability to weigh them by: it does nothing there, --agent.n-step does."""
     greedy: bool = False
     """Act with the most likely action instead of a sampled one, in training and evaluation."""
 
@@ -78,11 +78,6 @@ class AgentSettings:
             raise ValueError(f"--agent.target-tau must be in (0, 1], got {self.target_tau}")
         if not 0.0 <= self.trace <= 1.0:
             raise ValueError(f"--agent.trace must be in 0..1, got {self.trace}")
-        if self.trace and self.n_step > 1:
-            raise ValueError(
-                f"--agent.trace {self.trace} and --agent.n-step {self.n_step} both lengthen "
-                "targets; leave one of them at its default (0 and 1)"
-            )
         at_least(1, self, "agent", "target_critics", "n_step")
 
     def resolve_acting(self, horizon: int | None) -> float:

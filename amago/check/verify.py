@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from amago.replay.rarity import combine, count
 from amago.replay.reader import TrajectoryReader
 from amago.training import checkpoint, kept
 from amago.training.files import read_json
-from amago.training.header import read_header
+from amago.training.header import CONTROL, keeps_weights, read_header
 from amago.training.lost import lost_checkpoints
 from amago.training.trust import check_env
 
@@ -59,7 +59,7 @@ def _look(folder: Path, *, trust: bool) -> list[_Finding]:
     latest = kept.find(folder / "checkpoints")
     state, unread = _state(latest)
     findings += unread
-    if config is not None and latest is None:
+    if config is not None and latest is None and keeps_weights(header):
         findings.append(_looked("checkpoints", partial(_none_yet, folder, config)))
     if config is not None and latest is not None:
         made = latest
@@ -74,6 +74,9 @@ def _look(folder: Path, *, trust: bool) -> list[_Finding]:
             findings += _relabeling(folder, config, header, trust=trust)
     if (folder / "result.json").exists():
         findings.append(_looked("result", lambda: _result(folder, state)))
+    if (folder / CONTROL / "config.json").exists():
+        of_control = _look(folder / CONTROL, trust=trust)
+        findings += [replace(found, what=f"{CONTROL}: {found.what}") for found in of_control]
     return findings
 
 

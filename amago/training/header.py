@@ -84,12 +84,18 @@ def read_config(folder: Path) -> Config:
     return from_dict(read_header(folder)["config"])
 
 
+def keeps_weights(header: dict[str, Any]) -> bool:
+    """Whether a run has checkpoints: a baseline of another library may have numbers alone."""
+    baseline = header.get("baseline")
+    return not isinstance(baseline, dict) or bool(baseline.get("keeps_weights"))
+
+
 def check_kept(folder: Path | str, header: dict[str, Any]) -> None:
     """A baseline of another library keeps its numbers; it can neither act nor go on."""
-    baseline = header.get("baseline")
-    if isinstance(baseline, dict) and not baseline.get("keeps_weights"):
+    if not keeps_weights(header):
+        method = header["baseline"].get("method")
         raise ValueError(
-            f"{folder} is a run of the baseline {baseline.get('method')}, which keeps its numbers "
+            f"{folder} is a run of the baseline {method}, which keeps its numbers "
             "and no weights; repeat it with --exist overwrite"
         )
 
