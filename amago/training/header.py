@@ -15,6 +15,8 @@ from amago.training.trust import check_files, trust_flag
 
 CONTROL = "control"
 """The folder, inside that of a run, of the same training without memory."""
+NO_MEMORY = "no memory"
+"""What results, tables and curves call the control."""
 
 
 def write_header(
@@ -82,6 +84,16 @@ def go_on_command(folder: Path, epochs: str = "") -> str:
 def read_config(folder: Path) -> Config:
     """The settings of a run folder."""
     return from_dict(read_header(folder)["config"])
+
+
+def lacks_control(folder: Path) -> bool:
+    """Whether a run with a result asks for a control that the result does not have."""
+    header = folder / "config.json"
+    match read_json(header) if header.is_file() else None:
+        case {"config": {"run": {"control": True}}, **rest} if not rest.get("baseline"):
+            scores = read_json(folder / "result.json").get("reference_scores", {})
+            return NO_MEMORY not in scores
+    return False
 
 
 def check_kept(folder: Path | str, header: dict[str, Any]) -> None:
