@@ -34,7 +34,7 @@ from amago.report.page import REPORT
 from amago.report.runs import read_run
 from amago.reporting import write_report
 from amago.scale.collect import start_collection
-from amago.scale.learn import follow_to_the_end, is_follower, start_learners
+from amago.scale.learn import check_control, follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.stopping import stoppable
 from amago.training import loop
@@ -49,7 +49,7 @@ from amago.training.source import find_source
 from amago.training.start import create, is_run, restore, take_up
 from amago.training.trackers.tracker import Pictures
 from amago.training.trust import check_env as check_trusted
-from amago.training.view import Silent, View, make_view
+from amago.training.view import Silent, View, make_view, view_like
 from amago.types import EnvSpec, VectorEnv
 
 _LOG = logging.getLogger("amago")
@@ -104,6 +104,7 @@ def train(
     if isinstance(memory, str):
         settings, memory = {"memory": memory, **settings}, None
     config = resolve(config, set, settings)
+    check_control(config)
     make_env: MakeEnv | None = as_maker(env)
     if isinstance(make_env, VectorMaker):
         config = override(config, make_env.settings())
@@ -111,7 +112,7 @@ def train(
         with stoppable():
             maker = partial(single_env, config.env, make_env)
             check_before_training(maker, seed, config.env.timeout_seconds)
-    custom = _custom(make_env, encoder, memory, terms)
+    custom = Custom(Parts(encoder, memory, tuple(terms)), make_env)
     folder = Path(run_dir or new_run_dir(run_name(config, preset, make_env), seed))
     if is_follower():
         follow_to_the_end()
@@ -154,8 +155,10 @@ def resume(
         follow_to_the_end()
         return Run(run_dir)
     hooks = Hooks(on_epoch, on_evaluation, stop_when)
-    env = named_again(env, read_config(Path(run_dir)))
-    custom = _custom(env, encoder, memory, terms)
+    stored = read_config(Path(run_dir))
+    check_control(override(stored, set or {}))
+    env = named_again(env, stored)
+    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     with stoppable():
         run = restore(
             Path(run_dir), custom=custom, epoch=epoch, epochs=epochs, changes=set, trust=trust
@@ -182,7 +185,7 @@ def load(
     `device` is where it acts, as --run.device."""
     source = find_source(run_dir, which)
     env = named_again(env, source.config)
-    custom = _custom(env, encoder, memory, terms)
+    custom = Custom(Parts(encoder, memory, tuple(terms)), env)
     check_custom(source.name, source.header, custom.names())
     config = source.config
     check_trusted(source.name, config.env, trust=trust, named=env is not None)
@@ -245,15 +248,6 @@ def named_again(env: AnyEnv | None, config: Config) -> MakeEnv | None:
     return made
 
 
-def _custom(
-    env: MakeEnv | None,
-    encoder: MakeEncoder | None,
-    memory: MakeMemory | None,
-    terms: Sequence[Term],
-) -> Custom:
-    return Custom(Parts(encoder, memory, tuple(terms)), env)
-
-
 def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -> None:
     own_view = view is not None
     if view is None:
@@ -268,7 +262,8 @@ def _finish(run: TrainingRun, view: View | None, hooks: Hooks, progress: bool) -
             view.phase("final test")
             result = final_test(run)
         if run.config.run.control:
-            result = train_control(run, train, progress)
+            run.end_play()  # its processes and their places are the control's now
+            result = train_control(run, train, view_like(view, run.epoch))
         run.logger.end(result, _draw(run, result))
     if not own_view and (said := verdict(result)) is not None:
         _LOG.warning(said)

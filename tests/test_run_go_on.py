@@ -86,6 +86,20 @@ def test_a_finished_run_says_so_and_how_to_go_on(tmp_path, capsys):
     assert code == 2 and "is finished after 3 epochs" in err and "--epochs +50" in err
 
 
+def test_a_finished_run_that_gets_a_control_may_run_elsewhere(tmp_path, capsys):
+    folder = _train(tmp_path / "run")
+    wanted = ["--set", "run.control=True", "--set", "run.threads=2", "--set", "env.num_workers=1"]
+    code, out, err = command(capsys, "resume", folder, *wanted)
+    assert code == 0 and "no memory" in out and "is finished" not in err
+    assert _header(folder)["config"]["run"]["threads"] == 2
+    assert _header(folder / "control")["config"]["env"]["num_workers"] == 1
+    # With its control, the run is finished.
+    code, _, err = command(capsys, "resume", folder)
+    assert code == 0 and "finished after 3 epochs" in err
+    code, _, err = command(capsys, "resume", folder, "--set", "optim.learning_rate=1e-4")
+    assert code == 2 and "is finished after 3 epochs" in err
+
+
 def test_the_result_is_that_of_the_new_end_also_when_it_is_earlier(tmp_path):
     folder = _train(tmp_path / "run", **{"run.keep_interval": 1, "run.save_interval": 1})
     api.resume(folder, epoch=2, epochs=2)

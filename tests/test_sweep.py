@@ -249,6 +249,26 @@ def test_a_command_that_cannot_start_is_a_failed_run(bench: Bench) -> None:
     assert outcome.exit_code == 1 and "/no/such/program" in bench.output
 
 
+def test_a_run_is_complete_with_the_control_that_it_asks_for(bench: Bench) -> None:
+    (job,) = bench.jobs(1)
+    job.run_dir.mkdir(parents=True)
+
+    def write(name: str, value: object) -> None:
+        (job.run_dir / name).write_text(json.dumps(value))
+
+    write("config.json", {"config": {"run": {"control": True}}})
+    write("result.json", {"reference_scores": {"random": {}}})
+    assert next_step(job) == "resume"
+    write("result.json", {"reference_scores": {"random": {}, "no memory": {}}})
+    assert next_step(job) == "skip"
+    write("result.json", {"reference_scores": {"random": {}}})
+    write("config.json", {"config": {"run": {"control": False}}})
+    assert next_step(job) == "skip"
+    # Baselines have no control, whatever their settings say.
+    write("config.json", {"config": {"run": {"control": True}}, "baseline": {"method": "ppo"}})
+    assert next_step(job) == "skip"
+
+
 DRIVER = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -123,8 +123,7 @@ def _control(options: EvalOptions, settings: PlaySettings) -> dict[str, Policy]:
     """The agent without memory that was trained beside this one, if there is one."""
     from amago import api
     from amago.evaluation.play import make_policy
-    from amago.training.control import NAME
-    from amago.training.header import CONTROL
+    from amago.training.header import CONTROL, NO_MEMORY
 
     folder = Path(options.run) / CONTROL
     if not (folder / "result.json").is_file():
@@ -133,7 +132,7 @@ def _control(options: EvalOptions, settings: PlaySettings) -> dict[str, Policy]:
     known = api.load(
         folder, which=which, env=options.env, trust=options.trust, device=options.device
     )
-    return {NAME: make_policy(known.policy.agent, settings)}
+    return {NO_MEMORY: make_policy(known.policy.agent, settings)}
 
 
 def _play_settings(options: EvalOptions, greedy: bool) -> PlaySettings:

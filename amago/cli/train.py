@@ -132,12 +132,14 @@ def resume(arguments: Sequence[str]) -> int:
     from amago import api
     from amago.sweep.jobs import parse_overrides
     from amago.training.changes import changed
+    from amago.training.files import count_rows
     from amago.training.header import read_config
     from amago.training.view import make_view
 
     changes = {key: literal(value) for key, value in parse_overrides(options.set).items()}
     config = changed(options.run, read_config(options.run), changes, options.epochs)
-    done = _epochs_logged(options.run) if options.from_ is None else options.from_
+    logged = count_rows(options.run / "metrics.jsonl")
+    done = logged if options.from_ is None else options.from_
     view = make_view(config.run.epochs, min(done, config.run.epochs))
     return run_to_the_end(
         options.run,
@@ -151,12 +153,6 @@ def resume(arguments: Sequence[str]) -> int:
             trust=options.trust,
         ),
     )
-
-
-def _epochs_logged(run: Path) -> int:
-    """Where the progress of a run that goes on begins."""
-    metrics = run / "metrics.jsonl"
-    return metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
 
 
 def _scale_as_set(arguments: Sequence[str]) -> list[str]:

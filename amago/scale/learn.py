@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import cloudpickle  # type: ignore[import-untyped]
 
 from amago.agent.share import Share
-from amago.config import override
+from amago.config import Config, override
 from amago.scale.learn_feed import deal
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
 from amago.scale.learn_launch import RankProcesses, Ranks
@@ -34,6 +34,17 @@ def follow_to_the_end() -> None:
     launched = seat()
     assert launched is not None
     follow(launched)
+
+
+def check_control(config: Config) -> None:
+    """A control is trained by the process of its run, once the run's learners are gone."""
+    launched = seat()
+    if config.run.control and launched is not None and launched.size > 1:
+        raise ValueError(
+            f"--control expected one process, got {launched.size} learners of torchrun; leave it "
+            "out (--run.control False), and train the control afterwards on one process with "
+            "`amago resume RUN --set run.control=True`"
+        )
 
 
 def start_learners(run: TrainingRun) -> Feed:

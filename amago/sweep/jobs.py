@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from amago.presets.arms import arm_names
+from amago.training.header import lacks_control
 
 _MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
@@ -91,7 +92,7 @@ def plan(
 
 def next_step(job: Job) -> Step:
     """What is left to do for a run, told from its folder alone."""
-    if (job.run_dir / "result.json").is_file():
+    if (job.run_dir / "result.json").is_file() and not lacks_control(job.run_dir):
         return "skip"
     return "resume" if (job.run_dir / "config.json").is_file() else "start"
 

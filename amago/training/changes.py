@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amago.config import Config, differences, override
+from amago.config import MACHINE_SETTINGS, Config, differences, override
 from amago.training.header import go_on_command
 
 _FIXED = re.compile(
@@ -17,8 +17,8 @@ _FIXED = re.compile(
     r"|agent\.(discounts|acting_discount|sequence_models))"
 )
 """Settings that a checkpoint's weights, discounts and lanes depend on."""
-_AFTERWARDS = {"run.epochs", "run.control"}
-"""Settings that may change once a run is finished."""
+_AFTERWARDS = {"run.epochs", *MACHINE_SETTINGS}
+"""Settings that may change once a run is finished: tests, pictures and a control use them."""
 _EPOCHS = re.compile(r"\+?[0-9]{1,9}")
 
 

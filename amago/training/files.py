@@ -34,6 +34,11 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
+def count_rows(path: Path) -> int:
+    """How many lines a file of JSON lines has; none where there is no file."""
+    return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+
 def plain(value: Any) -> Any:
     """The same value with texts that can be printed, whoever wrote them."""
     if isinstance(value, str):

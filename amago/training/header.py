@@ -15,6 +15,8 @@ from amago.training.trust import check_files, trust_flag
 
 CONTROL = "control"
 """The folder, inside that of a run, of the same training without memory."""
+NO_MEMORY = "no memory"
+"""What results, tables and curves call the control."""
 
 
 def write_header(
@@ -88,6 +90,16 @@ def keeps_weights(header: dict[str, Any]) -> bool:
     """Whether a run has checkpoints: a baseline of another library may have numbers alone."""
     baseline = header.get("baseline")
     return not isinstance(baseline, dict) or bool(baseline.get("keeps_weights"))
+
+
+def lacks_control(folder: Path) -> bool:
+    """Whether a run with a result asks for a control that the result does not have."""
+    header = folder / "config.json"
+    match read_json(header) if header.is_file() else None:
+        case {"config": {"run": {"control": True}}, **rest} if not rest.get("baseline"):
+            scores = read_json(folder / "result.json").get("reference_scores", {})
+            return NO_MEMORY not in scores
+    return False
 
 
 def check_kept(folder: Path | str, header: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from amago.config import Config
 from amago.replay.reader import TrajectoryReader
+from amago.training.files import count_rows
 
 
 def lost_checkpoints(folder: Path, config: Config) -> str | None:
@@ -15,7 +16,7 @@ def lost_checkpoints(folder: Path, config: Config) -> str | None:
     first epochs has some of them, too; it has no trajectories before its file of metrics is there.
     """
     files = [folder / "metrics.jsonl", folder / "timing.jsonl"]
-    epochs = max(path.read_bytes().count(b"\n") if path.is_file() else 0 for path in files)
+    epochs = max(map(count_rows, files))
     first = min(config.run.save_interval, config.run.epochs)
     if epochs > first or (folder / "result.json").exists():
         return f"{folder} has trained {epochs} epochs, but its checkpoints are gone"

@@ -80,6 +80,8 @@ class TrainingRun:
     complete: checkpoint.Snapshot | None = None
     """The end of the last complete epoch, from which a resumed run goes on exactly."""
     saved_epoch: int = 0
+    playing: bool = True
+    """Whether environments, learners and collectors are open."""
 
     @property
     def agent(self) -> Agent:
@@ -136,13 +138,21 @@ class TrainingRun:
             "seconds": self.seconds,
         }
 
+    def end_play(self) -> None:
+        """End what plays and learns, also in other processes; agent, logger and lock stay."""
+        if not self.playing:
+            return
+        self.playing = False
+        with contextlib.ExitStack() as closing:
+            for part in (self.store, self.eval_env, self.env, self.feed, self.collection):
+                closing.callback(part.close)
+
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
             if self.lock is not None:
                 closing.callback(self.lock.release)
-            played = (self.eval_env, self.env, self.feed, self.collection)
-            for part in (self.logger, self.store, *played):
-                closing.callback(part.close)
+            closing.callback(self.logger.close)
+            closing.callback(self.end_play)
 
 
 def epoch_steps(config: Config, spec: EnvSpec) -> int:

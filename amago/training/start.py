@@ -18,6 +18,7 @@ from amago.training.header import (
     check_custom,
     check_kept,
     go_on_command,
+    lacks_control,
     read_header,
     rewrite_header,
     write_header,
@@ -144,7 +145,8 @@ def _remove_run(folder: Path) -> None:
 
 
 def _say_finished(run: TrainingRun) -> None:
-    if run.epoch == run.config.run.epochs and (run.folder / "result.json").exists():
+    tested = (run.folder / "result.json").exists() and not lacks_control(run.folder)
+    if run.epoch == run.config.run.epochs and tested:
         _LOG.warning(
             f"{run.folder} is finished after {run.epoch} epoch{'s' if run.epoch != 1 else ''}, and "
             f"this is its result; train on with: {go_on_command(run.folder, '+50')}"

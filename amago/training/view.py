@@ -166,6 +166,15 @@ def make_view(epochs: int, done: int = 0) -> View:
     return _PlainView(epochs)
 
 
+def view_like(view: View, epochs: int) -> View:
+    """What shows one more training: as the first one where that is a view of ours; beside a
+    caller's own view, nothing."""
+    from amago.training.notebook import NotebookView
+
+    ours = isinstance(view, _LiveView | _PlainView | NotebookView)
+    return make_view(epochs) if ours else Silent()
+
+
 def number(value: float) -> str:
     """A metric in a few digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
