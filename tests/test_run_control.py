@@ -161,12 +161,6 @@ def test_several_ranks_of_torchrun_train_no_control(tmp_path, monkeypatch) -> No
         amago.train(tiny("wind", {"run.control": True}), 0, folder, progress=False)
 
 
-def _created(folder: Path) -> tuple[str, int]:
-    """When a run was made, told also by the file itself, which is replaced with its run."""
-    header = json.loads((folder / "config.json").read_text())
-    return header["created"], (folder / "metrics.jsonl").stat().st_ino
-
-
 def test_a_control_of_other_settings_or_more_epochs_begins_again(tmp_path) -> None:
     settings = {"run.control": True, "run.keep_interval": 1, "run.save_interval": 1}
     run = amago.train(tiny("wind", settings), 0, tmp_path / "run", progress=False)
