@@ -119,6 +119,9 @@ ADVICE: dict[str, Lines] = {
         [*_unfinished(r, f)[0], "--trust"],
         *(["resume", r, "--epochs", "+1", *trust] for trust in ((), ("--trust",))),
     ],
+    "amago resume RUN --set run.control=True": lambda r, f: [
+        ["resume", r, "--set", "run.control=True"]
+    ],
     "amago resume {} --from 0": _without_checkpoints,
     "amago resume {} --from EPOCH": _without_replay,
     "amago sweep": lambda r, f: [["sweep", "t-maze", "--root", f]],

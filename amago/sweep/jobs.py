@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from amago.presets.arms import arm_names
-from amago.training.header import lacks_control
 
 _MOST_CHARACTERS = 180
 Step = Literal["skip", "resume", "start"]
@@ -92,6 +91,8 @@ def plan(
 
 def next_step(job: Job) -> Step:
     """What is left to do for a run, told from its folder alone."""
+    from amago.training.header import lacks_control  # late: listings need no environments
+
     if (job.run_dir / "result.json").is_file() and not lacks_control(job.run_dir):
         return "skip"
     return "resume" if (job.run_dir / "config.json").is_file() else "start"
