@@ -88,8 +88,7 @@ def train(
     that makes an environment, or a Gymnasium vector environment; one that is not amago's own is
     first checked for at most ten seconds, unless `check` is off. `terms` are added to the built-in
     loss terms. `exist` says what to do with a `run_dir` that already has a run: refuse it, continue
-    it with these settings, or replace it. Under torchrun only the first rank's Run is that of the
-    folder.
+    it with these settings, or replace it. Under torchrun only the first rank returns its Run.
 
     `on_epoch` and `on_evaluation` are called with an `Epoch` after every epoch and after every
     evaluation. The run ends early, with its final test, once `stop_when` says True. `progress`
@@ -108,10 +107,8 @@ def train(
     make_env: MakeEnv | None = as_maker(env)
     if isinstance(make_env, VectorMaker):
         config = override(config, make_env.settings())
-    elif check and (make_env is not None or is_foreign(config.env)):
-        with stoppable():
-            maker = partial(single_env, config.env, make_env)
-            check_before_training(maker, seed, config.env.timeout_seconds)
+    elif check:
+        _check_foreign(config, make_env, seed)
     custom = Custom(Parts(encoder, memory, tuple(terms)), make_env)
     folder = Path(run_dir or new_run_dir(run_name(config, preset, make_env), seed))
     if is_follower():
@@ -125,6 +122,14 @@ def train(
             run = create(folder, config, seed, preset=preset, custom=custom, overwrite=overwrite)
         _finish(run, view, hooks, progress)
     return Run(folder, env=make_env, encoder=encoder, memory=memory, terms=terms)
+
+
+def _check_foreign(config: Config, make_env: MakeEnv | None, seed: int) -> None:
+    """Look at an environment that is not amago's own before training in it."""
+    if make_env is not None or is_foreign(config.env):
+        with stoppable():
+            maker = partial(single_env, config.env, make_env)
+            check_before_training(maker, seed, config.env.timeout_seconds)
 
 
 def resume(
