@@ -82,11 +82,10 @@ class Agent(nn.Module):
                 "differentiating the critics"
             )
         settings = config.agent
-        if settings.trace and settings.n_step > 1 and spec.action.kind != "continuous":
+        if settings.trace and settings.n_step > 1:
             raise ValueError(
                 f"--agent.trace {settings.trace} and --agent.n-step {settings.n_step} both "
-                f"lengthen targets; expected one of them for {spec.action.kind} actions: for n "
-                "steps give --agent.trace 0, too"
+                "lengthen targets; expected one of them: for n steps give --agent.trace 0, too"
             )
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)

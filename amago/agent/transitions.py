@@ -141,9 +141,9 @@ class Transitions:
         values = agent.target_critics(self.after(states.target_critic), agent.popart, drawn)
         target = td_target(self.reward, self.done, values.under(policy).raw, agent.discounts)
         final = self.after(self.sequences.last_rows())
-        if settings.trace and agent.spec.action.kind != "continuous":
+        if settings.trace:
             following = self.action.roll(-1, 0)  # what the last one of a window gets is not used
-            likely = policy.log_prob(following[:, None]).exp()
+            likely = policy.agreement(following[:, None])
             goes_on = ~(self.done | final)[:, None]
             weight = goes_on * (settings.trace * agent.discounts) * likely
             return tree_backup_target(target, values.at(following).raw.amin(0), weight)

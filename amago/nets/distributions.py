@@ -31,6 +31,9 @@ class ActionDistribution(Protocol):
         The actions' leading dimensions may be 1 where the distribution's are not.
         """
 
+    def agreement(self, action: Tensor) -> Tensor:
+        """How far the policy would have taken the actions itself, in 0..1."""
+
     def entropy(self) -> Tensor: ...
 
 
@@ -64,6 +67,10 @@ class FlooredCategorical:
 
     def log_prob(self, action: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
         return chosen(finite_log_softmax(self._logits), action)
+
+    def agreement(self, action: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Their probability."""
+        return self.log_prob(action).exp()
 
     def entropy(self) -> Float[Tensor, "*rows"]:
         return entropy(self.probs)
@@ -142,6 +149,18 @@ class TanhGaussian:
         scaled = (raw - self.mean) * torch.exp(-log_std)
         gaussian = -0.5 * scaled.square() - log_std - 0.5 * math.log(2 * math.pi)
         return (gaussian - _log_tanh_slope(raw)).sum(-1)
+
+    def agreement(self, action: Float[Tensor, "... A"]) -> Float[Tensor, "..."]:
+        """Their density beside that of the mode: the geometric mean over dimensions.
+
+        At a bound exploration may have clipped an action from anywhere beyond: the distance
+        counts from the nearest of these.
+        """
+        raw = torch.atanh(action.clamp(-_ACTION_CLAMP, _ACTION_CLAMP))
+        distance = raw - self.mean
+        beyond = (action.abs() >= _ACTION_CLAMP) & (distance * raw < 0)
+        scaled = torch.where(beyond, 0.0, distance * torch.exp(-self.log_std))
+        return torch.exp(-0.5 * scaled.square().mean(-1))
 
     def entropy(self) -> Float[Tensor, "*rows"]:
         """Of the Gaussian before tanh: exact and without sampling, an upper bound."""

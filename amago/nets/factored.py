@@ -88,6 +88,10 @@ class FactoredCategorical:
     def log_prob(self, action: Int[Tensor, "... D"]) -> Float[Tensor, "..."]:
         return chosen(finite_log_softmax(self._logits), action).sum(-1)
 
+    def agreement(self, action: Int[Tensor, "... D"]) -> Float[Tensor, "..."]:
+        """Their probability."""
+        return self.log_prob(action).exp()
+
     def entropy(self) -> Float[Tensor, "*rows"]:
         return entropy(self.probs).sum(-1)
 
