@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from amago.agent import transitions as transitions_module
 from amago.agent.settings import AgentSettings
 from amago.agent.targets import tree_backup_target
 from amago.agent.transitions import Transitions
+from amago.nets.distributions import TanhGaussian
 
 
 def slow(target, next_taken, weight):
@@ -60,6 +62,24 @@ def test_a_policy_that_takes_the_stored_actions_gets_the_return_of_the_rewards()
     assert float(got) == pytest.approx((powers[:6] * rewards).sum() + powers[6] * values[-1])
 
 
+def _slow_agreement(policy, taken, kind):
+    """A probability; for vectors the density beside the mode's, per dimension, by a loop."""
+    if kind != "continuous":
+        return policy.log_prob(taken[None, None]).exp()[0]
+    found = []
+    for mean, log_std in zip(policy.mean[0], policy.log_std[0], strict=True):
+        product = 1.0
+        for value, centre, deviation in zip(
+            taken.tolist(), mean.tolist(), log_std.exp().tolist(), strict=True
+        ):
+            raw = math.atanh(min(max(value, -0.99), 0.99))
+            beyond = abs(value) >= 0.99 and (centre - raw) * value > 0
+            distance = 0.0 if beyond else (raw - centre) / deviation
+            product *= math.exp(-0.5 * distance**2)
+        found.append(product ** (1 / len(taken)))
+    return torch.tensor(found)
+
+
 def _expected(agent, batch):
     """Weights and values of the next actions, sequence by sequence from the rows of a batch.
 
@@ -78,7 +98,7 @@ def _expected(agent, batch):
             allowed = None if mask is None else mask[t + 1 : t + 2].flatten(1).bool()
             taken = part.prev_action[t + 2 : t + 3]
             policy = agent.target_actor(states.target_actor[row : row + 1], allowed)
-            likely = policy.log_prob(taken[:, None]).exp()[0]
+            likely = _slow_agreement(policy, taken[0], agent.spec.action.kind)
             weights.append(0.8 * agent.discounts * likely)
             value = agent.target_critics(
                 states.target_critic[row : row + 1], agent.popart, torch.tensor([1, 0])
@@ -88,7 +108,9 @@ def _expected(agent, batch):
     return weights, values
 
 
-@pytest.mark.parametrize("kind", ["discrete", "masked", "multi_discrete", "multi_binary"])
+@pytest.mark.parametrize(
+    "kind", ["discrete", "masked", "multi_discrete", "multi_binary", "continuous"]
+)
 def test_an_update_sees_those_targets(kind, monkeypatch):
     """Windows with terminals, truncation and trial boundaries; every row by itself."""
     masked, kind = kind == "masked", "discrete" if kind == "masked" else kind
@@ -127,10 +149,17 @@ def test_without_a_trace_targets_are_of_one_step(monkeypatch):
     losses(tiny_learner("discrete"), random_batch(tiny_spec("discrete"), [5, 4], seed=1))
 
 
-def test_continuous_actions_have_no_trace(monkeypatch):
-    monkeypatch.setattr(transitions_module, "tree_backup_target", None)
-    learner = tiny_learner("continuous", agent__trace=0.9)
-    losses(learner, random_batch(tiny_spec("continuous"), [5, 4], seed=1))
+def test_a_vector_near_the_mode_is_followed_and_a_far_one_is_not():
+    policy = TanhGaussian(torch.tensor([[0.5, -0.5, 0.0, 0.0]]))
+    mode, far = policy.mode(), torch.tensor([[-0.9, 0.9]])
+    assert float(policy.agreement(mode)) == pytest.approx(1.0)
+    assert float(policy.agreement(far)) < 0.6 * float(policy.agreement(0.9 * mode))
+
+
+def test_an_action_that_noise_clipped_at_a_bound_agrees_with_a_policy_beyond_it():
+    beyond = TanhGaussian(torch.tensor([[4.0, 0.0]]))
+    assert float(beyond.agreement(torch.tensor([[1.0]]))) == 1.0
+    assert float(beyond.agreement(torch.tensor([[-1.0]]))) < 0.1
 
 
 @pytest.mark.parametrize("trace", [-0.1, 1.1, float("nan")])
@@ -142,4 +171,3 @@ def test_a_trace_beyond_its_range_is_refused(trace):
 def test_two_ways_to_lengthen_targets_are_refused_where_both_would_apply():
     with pytest.raises(ValueError, match=r"--agent\.trace 0\.9 and --agent\.n-step 3"):
         tiny_learner("discrete", agent__trace=0.9, agent__n_step=3)
-    tiny_learner("continuous", agent__trace=0.9, agent__n_step=3)

@@ -56,8 +56,7 @@ class AgentSettings:
     """Rewards that a TD target adds up before it bootstraps."""
     trace: float = 0.0
     """λ of tree-backup targets: a target goes on along the stored actions as far as the policy
-    would have taken them, so that values travel many steps at once. 0: one step. Continuous
-    actions have no probability to weigh them by: it does nothing there, --agent.n-step does."""
+    would have taken them, so that values travel many steps at once. 0: one step."""
     greedy: bool = False
     """Act with the most likely action instead of a sampled one, in training and evaluation."""
 

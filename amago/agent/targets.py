@@ -51,9 +51,9 @@ def tree_backup_target(
     """y[t] = target[t] + weight[t]·(y[t+1] - Q(s[t+1], a[t+1])) [Precup et al. 2000, tree backup].
 
     `target` are the one-step targets of transitions that lie window after window, `next_taken` the
-    target critics' value of the action that was taken next. `weight` is γ·λ·π(a[t+1]|s[t+1]), and 0
-    at terminals and at the end of a window: whatever the policy would not have done is bootstrapped
-    as before.
+    target critics' value of the action that was taken next. `weight` is γ·λ times how far the
+    policy agrees with that action (its probability, where it has one), and 0 at terminals and at
+    the end of a window: whatever the policy would not have done is bootstrapped as before.
     """
     return _recurrence(target - weight * next_taken, weight)
 
