@@ -84,6 +84,12 @@ def test_a_claim_that_does_not_hold_says_so_on_its_page_and_in_the_index() -> No
         assert ("does not hold" in row) == bool(failed), claim.name
 
 
+def test_every_run_of_results_is_from_a_clean_commit() -> None:
+    runs = [run for claim in find_claims(RESULTS) for arm in claim.arms for run in arm.runs]
+    assert len(runs) > 100
+    assert [str(run.path) for run in runs if not repeatable(run)] == []
+
+
 def test_every_claim_has_a_small_picture_and_says_what_it_does_not_show() -> None:
     for claim in find_claims(RESULTS):
         picture = claim.folder / claim.picture
