@@ -17,7 +17,7 @@ _WIDTH_OF_LOGS = 160
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Measure how fast this machine runs amago, beside what it could."""
+    """Measure how fast amago runs here, compared with what this machine can do."""
 
     case: tyro.conf.Positional[
         Literal["rollout", "learner", "replay", "memory", "start", "scale", "all"]

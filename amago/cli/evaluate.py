@@ -33,7 +33,7 @@ class EvalOptions:
     episodes: int = 100
     """Rollouts to play."""
     greedy: bool = False
-    """Take the most likely action; without this and --sampled, as in training."""
+    """Take the most likely action. Without --greedy and --sampled: as the run was trained."""
     sampled: bool = False
     """Sample the actions."""
     seed: int = 0
@@ -51,7 +51,7 @@ class EvalOptions:
     instruction: str | None = None
     """What to ask for in every world: "collect sapling, place plant x2, eat cow"."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
     table: Literal["crafter"] | None = None

@@ -23,7 +23,7 @@ class ExportOptions:
     which: str = "latest"
     """Checkpoint: latest, best, or an epoch."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
     check_steps: int = 200

@@ -14,7 +14,7 @@ from amago.cli.parsing import parse
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """Report what an agent's memory reaches, needs, and is misled by."""
+    """Report how far memory reaches, what recall is worth and what a false fact costs."""
 
     run: tyro.conf.Positional[str]
     """A run folder, a packed agent, or zoo:NAME."""
@@ -31,7 +31,7 @@ class MemoryOptions:
     threads: int = 1
     """Torch threads."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
 

@@ -60,7 +60,7 @@ class ResumeOptions:
     """Other settings from here on, as key=value; config.json keeps the list of changes. Settings
     of --scale may be given as for `amago train`: --scale.collectors 4."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment and log to its W&B project: the run is yours."""
 
