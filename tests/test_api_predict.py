@@ -26,9 +26,9 @@ from amago.envs.spaces import ObsConverter
 from amago.evaluation import play as playing
 from amago.evaluation.play import play
 from amago.rollout.random_policy import RandomPolicy
+from amago.saved.source import find_source
 from amago.serving.observations import read
 from amago.serving.predictor import Predictor
-from amago.training.source import find_source
 from amago.types import Array, Step
 
 NAMES = ("dark-key-to-door", "wind", "gym")

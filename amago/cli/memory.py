@@ -43,10 +43,10 @@ def memory(arguments: Sequence[str]) -> int:
     from amago import api
     from amago.evaluation.memory import MemoryReport
     from amago.evaluation.play import PlaySettings
+    from amago.process import prepare_process
     from amago.report.memory import memory_tables, plot_memory
+    from amago.saved.source import find_source
     from amago.seeding import derive
-    from amago.training.process import prepare_process
-    from amago.training.source import find_source
 
     if options.episodes < 2:
         raise ValueError(f"--episodes must be at least 2, got {options.episodes}")

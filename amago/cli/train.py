@@ -130,10 +130,10 @@ def resume(arguments: Sequence[str]) -> int:
     arguments = gathered("--set", _scale_as_set(arguments))
     options = parse(ResumeOptions, arguments, "amago resume")
     from amago import api
+    from amago.saved.files import count_rows
+    from amago.saved.header import read_config
     from amago.sweep.jobs import parse_overrides
     from amago.training.changes import changed
-    from amago.training.files import count_rows
-    from amago.training.header import read_config
     from amago.training.view import make_view
 
     changes = {key: literal(value) for key, value in parse_overrides(options.set).items()}
