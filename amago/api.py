@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import gymnasium as gym
 
 from amago.agent.agent import Parts
+from amago.agent.device import resolve_device
 from amago.agent.policy import AgentPolicy
 from amago.agent.terms import Term
 from amago.arguments import new_run_dir, resolve, run_name
@@ -33,22 +34,21 @@ from amago.report.evaluations import verdict
 from amago.report.page import REPORT
 from amago.report.runs import read_run
 from amago.reporting import write_report
+from amago.saved.header import check_custom, read_config, read_header
+from amago.saved.source import find_source
+from amago.saved.trust import check_env as check_trusted
 from amago.scale.collect import start_collection
 from amago.scale.learn import check_control, follow_to_the_end, is_follower, start_learners
 from amago.serving.predictor import Predictor
 from amago.stopping import stoppable
 from amago.training import loop
 from amago.training.control import train_control
-from amago.training.device import resolve_device
 from amago.training.evaluation import final_test, final_test_settings
-from amago.training.header import check_custom, read_config, read_header
 from amago.training.hooks import Hooks, OnEpoch, StopWhen
 from amago.training.interrupt import saving
 from amago.training.run import Custom, TrainingRun
-from amago.training.source import find_source
 from amago.training.start import create, is_run, restore, take_up
 from amago.training.trackers.tracker import Pictures
-from amago.training.trust import check_env as check_trusted
 from amago.training.view import Silent, View, make_view, view_like
 from amago.types import EnvSpec, VectorEnv
 

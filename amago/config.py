@@ -32,6 +32,9 @@ MACHINE_SETTINGS = (
 )  # fmt: skip
 """Settings that say where a run happens and what it writes, not what it learns."""
 
+_CONSTANTS = {"config.terms.cloning.samples": 1, "config.run.tf32": True}
+"""Former settings that are constants now; a file may still name them with these values."""
+
 
 @dataclass(frozen=True)
 class Config:
@@ -133,6 +136,8 @@ def _build(cls: type, values: dict[str, Any], where: str) -> Any:
         raise ValueError(f"{where} must be an object of settings, got {values!r}")
     hints = typing.get_type_hints(cls)
     names = {item.name for item in dataclasses.fields(cls)}
+    constants = _CONSTANTS.items()
+    values = {name: v for name, v in values.items() if (f"{where}.{name}", v) not in constants}
     unknown = sorted(set(values) - names)
     if unknown:
         raise ValueError(

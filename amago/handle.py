@@ -13,7 +13,7 @@ from amago.config import Config, from_dict
 from amago.report.curves import plot_run
 from amago.report.evaluations import verdict
 from amago.report.runs import RunRecord, read_run
-from amago.training.header import read_header
+from amago.saved.header import read_header
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ import time
 from torch.profiler import ProfilerActivity, profile
 
 from amago.bench.rollout import NARROW, WIDE, Loop, agent_policy, config_of
-from amago.training.process import prepare_process
+from amago.process import prepare_process
 
 SIZES = {size.model_dim: size for size in (WIDE, NARROW)}
 

@@ -26,7 +26,7 @@ from amago.nets.critic import _DiscreteValues
 from amago.nets.distributions import FlooredCategorical, entropy
 from amago.replay.reader import TrajectoryReader
 from amago.replay.sampler import Sampler
-from amago.training.source import find_source
+from amago.saved.source import find_source
 
 
 def read(run: Path, rows: int) -> Transitions:

@@ -21,7 +21,7 @@ from amago.bench.timing import Effort, interleave
 from amago.nets.memory.transformer import Block, Mix, TransformerMemory, cached_mix, causal_mix
 from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
-from amago.training.process import prepare_process
+from amago.process import prepare_process
 
 WIDTH = 64
 """Of what the encoder says of a row."""

@@ -19,7 +19,7 @@ from amago.evaluation.play import make_lanes, make_policy, play
 from amago.nets.actor import Actor
 from amago.nets.critic import _DiscreteValues
 from amago.nets.distributions import ActionDistribution, FlooredCategorical
-from amago.training.source import find_source
+from amago.saved.source import find_source
 
 FACTORS = (20.0, 100.0)
 

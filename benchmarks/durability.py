@@ -21,7 +21,7 @@ import lmdb
 import numpy as np
 import torch
 
-from amago.training import checkpoint
+from amago.saved import checkpoint
 
 KINDS = {
     "everything": {},

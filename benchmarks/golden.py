@@ -48,7 +48,6 @@ FEW_ROWS = {"replay.batch_rows": 100, "rollout.steps_per_epoch": None}
 
 RENAMED = {
     "agent.bc_filter": "terms.cloning.filter",
-    "agent.value_samples": "terms.cloning.samples",
     "loss/bc": "loss/cloning",
     "policy/bc_accepted": "cloning/accepted",
 }
@@ -93,14 +92,14 @@ CASES = (
     Case(ROOM, settings=(("transformer.position", "rope"),)),
     Case(ROOM, settings=(("heads.critic", "two_hot"),)),
     Case(ROOM, settings=(("heads.critic", "hl_gauss"),)),
-    Case(ROOM, settings=(("agent.bc_filter", "exponential"), ("agent.n_step", 3))),
+    Case(ROOM, settings=(("agent.bc_filter", "exponential"), ("agent.n_step", 3),
+                         ("agent.trace", 0.0))),
     Case("t-maze", kwargs=T_MAZE),
     Case("t-maze-1000", settings=(("env.ids", ("amago/TMaze-v0?corridor=9",
                                                "amago/TMaze-v0?corridor=14")),)),
     Case("wind"),
     Case("wind", "no-memory"),
     Case("wind", "world-model"),
-    Case("wind", settings=(("agent.value_samples", 3),)),
     Case("masked-recall"),
     Case("bit-recall"),
     Case("pixel-recall"),

@@ -14,7 +14,7 @@ import amago
 from amago.envs.native import NativeVector
 from amago.evaluation.play import PlaySettings, make_lanes, make_policy, play
 from amago.rollout.stats import RolloutRecord
-from amago.training.header import read_config
+from amago.saved.header import read_config
 from amago.types import Array, Policy, Timestep
 
 SEED = 12_345

@@ -28,7 +28,7 @@ from statistics import median
 
 import numpy as np
 
-from amago.training.header import git_commit
+from amago.saved.header import git_commit
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMON = (

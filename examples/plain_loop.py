@@ -15,7 +15,7 @@ import gymnasium as gym
 
 import amago
 from amago.config import override
-from amago.training.source import find_source
+from amago.saved.source import find_source
 
 SMALL = {
     "env.kwargs": {"grid": 3, "trial_limit": 10, "horizon": 20},

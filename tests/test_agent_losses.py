@@ -32,7 +32,6 @@ from amago.agent.targets import draw_critics, td_target
 from amago.agent.terms import Term, TermSettings, build_terms
 from amago.agent.terms.cloning import _exponential_filter, binary_filter
 from amago.agent.update import Learner
-from amago.nets.distributions import TanhGaussian
 
 # Parts
 
@@ -428,39 +427,6 @@ def test_without_popart_losses_stand_on_the_scale_of_the_rewards(kind):
     huge = tiny_learner(kind, heads__popart=False, agent__reward_scale=10_000.0)
     huge.agent.popart.__init__(len(DISCOUNTS), enabled=False)
     assert float(huge.step(batch)["loss/critic"]) > 1e4 * float(small["loss/critic"])
-
-
-def test_several_value_samples_average_the_value_that_the_filter_compares_with():
-    learner = tiny_learner("continuous", terms__cloning__samples=3)
-    batch = random_batch(tiny_spec("continuous"), [6, 3])
-    noises, calls = [0.5, -1.0, 2.0], []
-
-    def sample(self, generator=None):
-        # The first sample of an update is the target's, the second the policy gradient's.
-        noise = 0.0 if len(calls) < 2 else noises[(len(calls) - 2) % 3]
-        calls.append(noise)
-        return torch.tanh(self.mean + self.log_std.exp() * noise)
-
-    original = TanhGaussian.sample
-    TanhGaussian.sample = sample
-    try:
-        transitions = learner.encode(batch)
-        learner.total_loss(transitions)
-    finally:
-        TanhGaussian.sample = original
-    assert len(calls) == 5
-    agent = learner.agent
-    with torch.no_grad():
-        states = torch.cat([agent.states(row)[:-1] for row in sequences(batch)])
-        policy = agent.actor(states)
-        want = sum(
-            agent.critics.value(
-                states, torch.tanh(policy.mean + policy.log_std.exp() * noise), None, False
-            )
-            for noise in noises
-        )
-    baseline = transitions.taken.normalised.mean(0) - transitions.advantage(3)
-    torch.testing.assert_close(baseline.detach(), (want / 3).mean(0), atol=1e-9, rtol=0)
 
 
 def test_terms_need_a_name_a_weight_and_names_of_their_own():

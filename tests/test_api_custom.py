@@ -22,7 +22,7 @@ from amago import api, arguments
 from amago.agent.terms import Term
 from amago.nets.sequences import Sequences
 from amago.presets.sizes import SIZES
-from amago.training.header import read_config
+from amago.saved.header import read_config
 from amago.training.start import create
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

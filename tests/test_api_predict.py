@@ -26,9 +26,9 @@ from amago.envs.spaces import ObsConverter
 from amago.evaluation import play as playing
 from amago.evaluation.play import play
 from amago.rollout.random_policy import RandomPolicy
+from amago.saved.source import find_source
 from amago.serving.observations import read
 from amago.serving.predictor import Predictor
-from amago.training.source import find_source
 from amago.types import Array, Step
 
 NAMES = ("dark-key-to-door", "wind", "gym")
@@ -396,7 +396,7 @@ class Endless(gym.Env[Array, int]):
 def test_an_evaluation_gives_up_what_never_ends_but_not_what_is_only_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(playing, "MAX_STEPS_WITHOUT_END", 5)
+    monkeypatch.setattr(playing, "_MAX_STEPS_WITHOUT_END", 5)
     settings = EnvSettings(id="amago/TMaze-v0", kwargs={"corridor": 20})
     long = make_vector(settings, seed=0, num_lanes=2)
     records = play(RandomPolicy(long.spec, 0), long, 4)

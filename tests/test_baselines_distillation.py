@@ -108,7 +108,7 @@ def test_the_run_learns_from_histories_alone(distilled: Path) -> None:
 
 
 def test_the_worlds_of_the_final_test_are_held_out(distilled: Path) -> None:
-    from amago.training.header import read_config
+    from amago.saved.header import read_config
 
     config = read_config(distilled)
     tested = worlds_of(config.env, distillation._test_seeds(config, 0))

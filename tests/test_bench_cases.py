@@ -22,7 +22,7 @@ from amago.bench.results import Result, Target, duration, rate
 from amago.bench.synthetic import Size, make_batch, spec_of, uniform_lengths
 from amago.bench.timing import Effort, Timing
 from amago.config import override
-from amago.training.process import memory_of_process, peak_bytes
+from amago.process import memory_of_process, peak_bytes
 
 torch.set_num_threads(1)
 
@@ -159,7 +159,7 @@ def test_the_peak_of_a_child_is_not_that_of_its_parent() -> None:
     ballast = bytearray(300_000_000)
     ballast[::4096] = b"x" * len(ballast[::4096])
     assert peak_bytes() > 300_000_000
-    code = "from amago.training.process import peak_bytes; print(peak_bytes())"
+    code = "from amago.process import peak_bytes; print(peak_bytes())"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
     assert int(done.stdout) < 300_000_000

@@ -74,24 +74,21 @@ def test_the_plain_update_counts_attention_too() -> None:
     assert _counted(lambda: learner.step(batch)) == needed.total - needed.attention + square
 
 
-@pytest.mark.parametrize("samples", [1, 3])
-def test_a_continuous_update_does_what_it_needs_plus_known_extras(samples: int) -> None:
+def test_a_continuous_update_does_what_it_needs_plus_known_extras() -> None:
     rows = [9, 9]
-    overrides = {"terms__cloning__samples": samples, "agent__target_critics": 2}
-    learner = tiny_learner("continuous", double=False, **overrides)
-    config, spec = tiny_config(**overrides), learner.agent.spec
+    learner = tiny_learner("continuous", double=False, agent__target_critics=2)
+    config, spec = tiny_config(agent__target_critics=2), learner.agent.spec
     batch = random_batch(spec, rows, double=False)
     needed = update_flops(spec, config, rows)
     G, C, D = len(learner.agent.discounts), config.heads.num_critics, 16
     first, last = config.heads.hidden[0], config.heads.hidden[-1]
     transitions = sum(rows) - len(rows)
     # amago computes the output columns of all discounts where one is needed (3 products for the
-    # replay's actions, 2 for the policy's, 1 per sample of the filter and per drawn target), and
-    # the state's share of the first layer again for the policy's actions. The horizon is an input
-    # beside the action; its gradient comes along.
-    more = samples if samples > 1 else 0
-    columns = (C * (3 + 2 + more) + 2) * G * (G - 1) * last
-    state = C * (1 + more) * D * first
+    # replay's actions, 2 for the policy's, 1 per drawn target), and the state's share of the first
+    # layer again for the policy's actions. The horizon is an input beside the action; its gradient
+    # comes along.
+    columns = (C * (3 + 2) + 2) * G * (G - 1) * last
+    state = C * D * first
     horizon = C * G * first
     extras = 2 * transitions * (columns + state + horizon)
     linear = needed.total - needed.attention

@@ -15,7 +15,7 @@ from amago import api
 from amago.config import Config, override
 from amago.envs.catalogue import preset
 from amago.replay.reader import TrajectoryReader
-from amago.training import kept
+from amago.saved import kept
 
 SHRINK: dict[str, Any] = {
     "run.epochs": 3,

@@ -19,7 +19,7 @@ from amago.envs.registry import make_vector, single_env
 from amago.envs.settings import EnvSettings
 from amago.envs.symbolic_grid import _VOCABULARY
 from amago.replay.store import TrajectoryStore
-from amago.training.header import go_on_command
+from amago.saved.header import go_on_command
 from amago.types import Trajectory
 
 pytestmark = pytest.mark.usefixtures("no_curves")

@@ -14,8 +14,8 @@ from test_run_helpers import command, tiny
 
 import amago
 from amago.envs.registry import make_vector
+from amago.saved.source import find_source
 from amago.serving.onnx import OnnxAgent
-from amago.training.source import find_source
 
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")

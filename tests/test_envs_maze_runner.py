@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from amago.envs.domains.maze_runner import maze
-from amago.envs.domains.maze_runner.task import MazeRunner, cardinal
+from amago.envs.domains.maze_runner.task import MazeRunner, _cardinal
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 
@@ -148,7 +148,7 @@ def test_every_step_is_that_of_a_walk_in_plain_words():
 
 def test_continuous_actions_go_along_their_larger_component():
     actions = np.array([[-0.5, 0.4], [0.1, -0.9], [0.3, 0.2], [-0.1, 0.2], [0.5, 0.5], [0, 0]])
-    assert cardinal(actions).tolist() == [0, 1, 2, 3, 2, 2]
+    assert _cardinal(actions).tolist() == [0, 1, 2, 3, 2, 2]
     smooth = gym.make("amago/MazeRunner-v0", continuous=True, position=False)
     discrete = gym.make("amago/MazeRunner-v0")
     assert smooth.observation_space.shape == (4,) and discrete.observation_space.shape == (6,)

@@ -8,7 +8,7 @@ import pytest
 
 from amago.envs.domains.bit_recall import BitRecall
 from amago.envs.domains.masked_recall import MaskedRecall
-from amago.envs.domains.pixel_recall import COLOURS, PixelRecall
+from amago.envs.domains.pixel_recall import _COLOURS, PixelRecall
 from amago.envs.native import NativeVector
 from amago.rollout.random_policy import RandomPolicy
 
@@ -91,12 +91,12 @@ def test_pixel_recall_can_be_read_from_its_frames(shuffled, opposite):
     task, notes = PixelRecall(20, delay=2, rounds=3, shuffled=shuffled, opposite=opposite), {}
 
     def colour_at(patch):
-        return (patch == COLOURS[:, None, None, None]).all(-1).any((-1, -2)).argmax(0)
+        return (patch == _COLOURS[:, None, None, None]).all(-1).any((-1, -2)).argmax(0)
 
     def choose(t, rows):
         frames = rows.obs["observation"]
         step = t % task.round_steps
-        found = (frames[None] == COLOURS[:, None, None, None]).all(-1).any((-1, -2))  # [4, N]
+        found = (frames[None] == _COLOURS[:, None, None, None]).all(-1).any((-1, -2))  # [4, N]
         assert found.sum(0).tolist() == [{0: 1, 3: 4}.get(step, 0)] * 32
         if step == 0:
             notes["colour"] = found.argmax(0)

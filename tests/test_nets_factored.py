@@ -104,7 +104,7 @@ def test_the_mean_estimate_of_values_and_gradients_is_that_of_all_joint_actions(
     spec, limit, monkeypatch
 ):
     """limit < 4: dimensions with more values than are evaluated."""
-    monkeypatch.setattr(factored, "MAX_CANDIDATES", limit)
+    monkeypatch.setattr(factored, "_MAX_CANDIDATES", limit)
     torch.manual_seed(3)
     factors = Factors(spec).double()
     logits = torch.randn(spec.size, dtype=torch.float64, requires_grad=True)

@@ -8,7 +8,7 @@ import pytest
 
 from amago.baselines.catalogue import METHODS
 from amago.cli.train import train_options
-from amago.config import Config, dotted
+from amago.config import Config, dotted, from_dict, to_dict
 from amago.envs.catalogue import PRESETS, preset
 from amago.presets.ablations import ABLATIONS, ablate
 from amago.presets.sizes import SIZES
@@ -114,3 +114,12 @@ def test_every_setting_is_varied_by_something_or_explained() -> None:
         known = name in varied or any(settings.get(name) != value for settings in presets)
         flag = f"--{name.replace('_', '-')}"
         assert known or flag in pages or f"`{name}`" in pages, f"{name} is a constant"
+
+
+def test_files_may_name_a_former_setting_with_the_value_that_is_a_constant_now() -> None:
+    values = to_dict(preset("wind"))
+    values["run"]["tf32"], values["terms"]["cloning"]["samples"] = True, 1
+    assert from_dict(values) == preset("wind")
+    values["run"]["tf32"] = False
+    with pytest.raises(ValueError, match=r"config\.run has settings .* not know: tf32"):
+        from_dict(values)

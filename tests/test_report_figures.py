@@ -19,7 +19,7 @@ from amago.goals import GoalSpec
 from amago.replay.relabel import Choice, _relabeled
 from amago.report.curves import mean_curve, plot_run, plot_sweep
 from amago.report.evaluations import evaluation_table
-from amago.report.panels import shows_adaptation
+from amago.report.panels import clock_of, series, shows_adaptation
 from amago.report.relabeling import plot_relabel
 from amago.report.runs import find_runs, read_run
 from amago.report.sweeps import summarise_sweep, thin
@@ -156,6 +156,16 @@ def test_the_mean_curve_covers_the_steps_that_all_seeds_reached() -> None:
     steps, means = mean_curve([short, long])
     assert steps.tolist() == [0.0, 10.0, 20.0]
     assert means.tolist() == [0.0, 1.5, 3.0]
+
+
+def test_curves_go_along_updates_where_a_run_began_without_an_environment(tmp_path: Path) -> None:
+    online, offline = (read_run(write_run(tmp_path / name, epochs=4)) for name in ("on", "off"))
+    without = [{**row, "env_steps": 0} for row in offline.metrics[:2]]
+    offline = replace(offline, metrics=[*without, *offline.metrics[2:]])
+    assert clock_of([online]) == "env_steps"
+    assert clock_of([online, offline]) == "updates"
+    assert series(online, "eval/return_mean")[0].tolist() == [200, 400]
+    assert series(offline, "eval/return_mean")[0].tolist() == [10, 20]
 
 
 def test_importing_the_report_loads_neither_torch_nor_matplotlib() -> None:

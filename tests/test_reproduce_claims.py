@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claim_numbers import unsupported
 from matplotlib.image import imread
 from test_report_helpers import write_run
 
@@ -19,7 +20,6 @@ from amago.report.runs import read_run
 from amago.reproduce.claims.claim import find_claims, read_claim, repeatable
 from amago.reproduce.claims.export import export
 from amago.reproduce.claims.holds import verdicts
-from amago.reproduce.claims.numbers import _unsupported
 from amago.reproduce.claims.pages import _pages, _replaced, write_all
 from amago.reproduce.claims.tables import _claim_table, claim_page, index_table
 
@@ -69,7 +69,7 @@ def test_every_page_of_results_says_what_its_data_say() -> None:
 
 
 def test_no_number_in_an_answer_is_without_data() -> None:
-    strange = {claim.name: _unsupported(claim) for claim in find_claims(RESULTS)}
+    strange = {claim.name: unsupported(claim) for claim in find_claims(RESULTS)}
     assert not any(strange.values()), strange
 
 
@@ -82,6 +82,12 @@ def test_a_claim_that_does_not_hold_says_so_on_its_page_and_in_the_index() -> No
         for verdict in failed:
             assert f"**Does not hold**: {verdict.statement}" in page, claim.name
         assert ("does not hold" in row) == bool(failed), claim.name
+
+
+def test_every_run_of_results_is_from_a_clean_commit() -> None:
+    runs = [run for claim in find_claims(RESULTS) for arm in claim.arms for run in arm.runs]
+    assert len(runs) > 100
+    assert [str(run.path) for run in runs if not repeatable(run)] == []
 
 
 def test_every_claim_has_a_small_picture_and_says_what_it_does_not_show() -> None:

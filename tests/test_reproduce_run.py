@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from claim_numbers import unsupported
 from test_report_helpers import write_run
 from test_reproduce_helpers import write_arms
 from test_run_helpers import command, tiny
@@ -24,7 +25,6 @@ from amago.report.runs import read_run
 from amago.reproduce import registry
 from amago.reproduce.claims.claim import read_claim
 from amago.reproduce.claims.holds import verdicts
-from amago.reproduce.claims.numbers import _unsupported
 from amago.reproduce.claims.pages import write_all, write_indexes
 from amago.reproduce.claims.probes import probe_success
 from amago.reproduce.entry import Experiment, Measurement, Probe, Variant
@@ -172,9 +172,9 @@ def test_a_number_that_no_data_have_is_found(only_tiny: None, tmp_path: Path) ->
     folder = write_arms(TINY, tmp_path, seeds=1)
     words = folder / "claim.toml"
     words.write_text('answer = "Full has 0.600, 90% at its best, after 6 epochs; no memory .45."')
-    assert _unsupported(read_claim(folder)) == []
+    assert unsupported(read_claim(folder)) == []
     words.write_text('answer = "Full has 0.82, that is 93%, in 1,234 steps of 2 seeds."')
-    assert _unsupported(read_claim(folder)) == ["0.82", "93%", "1,234"]
+    assert unsupported(read_claim(folder)) == ["0.82", "93%", "1,234"]
     words.write_text('measure = "success"')
     with pytest.raises(ValueError, match="takes answer, details, caveats, tables alone"):
         read_claim(folder)

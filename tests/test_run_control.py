@@ -11,8 +11,8 @@ from test_run_helpers import command, flags, lines, tiny
 
 import amago
 from amago import api
+from amago.saved.header import go_on_command
 from amago.scale.learn_group import _LAUNCHED
-from amago.training.header import go_on_command
 from amago.training.hooks import Hooks
 from amago.training.run import TrainingRun
 from amago.training.view import Silent

@@ -15,7 +15,7 @@ from amago.nets.sequences import Sequences
 from amago.nets.settings import TransformerSettings
 from amago.rollout.scores import success_by_length
 from amago.rollout.stats import RolloutRecord
-from amago.training.header import read_config
+from amago.saved.header import read_config
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 

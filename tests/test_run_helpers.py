@@ -21,7 +21,7 @@ from amago import api
 from amago.cli import main
 from amago.config import Config, override
 from amago.envs.catalogue import TASKS, _task_arguments
-from amago.training import checkpoint, kept
+from amago.saved import checkpoint, kept
 from amago.training.view import Silent
 
 torch.set_num_threads(1)

@@ -18,7 +18,7 @@ from amago import api
 from amago.agent.update import Learner
 from amago.envs.catalogue import PRESETS, preset
 from amago.rollout.stats import RolloutRecord
-from amago.training import kept
+from amago.saved import kept
 from amago.training.loop import Clock
 
 

@@ -37,7 +37,7 @@ from amago.config import Config
 from amago.replay.reader import TrajectoryReader
 from amago.replay.relabel import Relabeler
 from amago.replay.store import TrajectoryStore
-from amago.training import checkpoint, files, kept
+from amago.saved import checkpoint, files, kept
 from amago.types import Trajectory
 
 # 9 epochs make 27 rollouts: a capacity of 10 evicts from the fourth epoch on. Checkpoints

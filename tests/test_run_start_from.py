@@ -12,7 +12,7 @@ from test_run_helpers import command, evidence, flags, in_another_process, no_pl
 from amago import api
 from amago.config import Config, override
 from amago.envs.catalogue import preset
-from amago.training import checkpoint, kept
+from amago.saved import checkpoint, kept
 from amago.training.start import create
 
 SHORT = {"env.kwargs": {"corridor": 4}, "env.ids": (), "run.epochs": 2, "run.keep_interval": 1}

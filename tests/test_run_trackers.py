@@ -224,7 +224,7 @@ def test_the_scores_of_a_result_are_sent_and_its_counts_are_not() -> None:
 
 
 def _write_run(folder: Path, config: Any, epochs: int) -> None:
-    from amago.training.header import write_header
+    from amago.saved.header import write_header
 
     write_header(folder, config, 0, "wind", {})
     for name in ("metrics", "timing"):

@@ -15,6 +15,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from amago.agent import device as device_module
+from amago.agent.device import _allow_tf32, _worth_a_gpu, find_device, resolve_device
 from amago.agent.policy import AgentPolicy
 from amago.agent.share import share_batch
 from amago.agent.update import Learner, _mixed_precision
@@ -23,8 +25,6 @@ from amago.nets.memory.packed import _attend_padded, _attend_varlen, _varlen_ker
 from amago.nets.memory.transformer import causal_mix
 from amago.nets.precision import allow_bfloat16
 from amago.nets.sequences import Sequences
-from amago.training import device as device_module
-from amago.training.device import _allow_tf32, _worth_a_gpu, find_device, resolve_device
 from amago.training.feed import uploaded
 from amago.types import ObsSpec, Timestep
 
@@ -113,7 +113,7 @@ def test_a_whole_update_touches_one_device_alone(name, accumulate, monkeypatch):
     learner = MetaLearner(agent, config.agent, config.optim)
     # Lengths come from the CPU by nature: their copy is the only one.
     monkeypatch.setattr(
-        "amago.nets.sequences.numbers_on",
+        "amago.nets.sequences._numbers_on",
         lambda device, x: torch.empty(len(x), device=device).long(),
     )
     share = share_batch(case.batch(0), accumulate=accumulate)[0].to("meta")

@@ -90,7 +90,7 @@ CASES = {
     "discrete, masked, with dropout": Case(
         mask=True, settings={"transformer.dropout": 0.2, "agent.n_step": 3}
     ),
-    "continuous": Case("continuous", {"terms.cloning.samples": 2}),
+    "continuous": Case("continuous"),
     "multi-discrete": Case("multi_discrete", {"transformer.previous_row": True}),
     "relabeled": Case(goals=True, settings={"agent.sequence_models": "target"}),
     "shifted images": Case(image=True, settings={"agent.sequence_models": "separate"}),

@@ -22,7 +22,7 @@ from test_agent_helpers import (
     tiny_spec,
 )
 
-from amago.agent.agent import Agent, build_memory
+from amago.agent.agent import Agent, _build_memory
 from amago.agent.policy import AgentPolicy
 from amago.agent.update import Learner
 from amago.config import override
@@ -47,7 +47,7 @@ DTYPES = [(torch.float32, 1e-4), (torch.float64, 1e-9)]
 def make_memory(name, dtype, context_length=HORIZON, horizon=HORIZON, seed=0):
     config = override(tiny_config(), MEMORIES[name] | {"replay.context_length": context_length})
     torch.manual_seed(seed)
-    memory = build_memory(config, tiny_spec(horizon=horizon), INPUT, None)
+    memory = _build_memory(config, tiny_spec(horizon=horizon), INPUT, None)
     with torch.no_grad():
         for parameter in memory.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -325,7 +325,7 @@ def test_lanes_that_attend_in_several_spans_see_what_they_see_in_one(
     memory = make_memory("sinusoid", torch.float64, context_length=context_length)
     _, x, time = episodes_to_lanes(RESETS, torch.float64)
     together = act(memory, x, time)
-    monkeypatch.setattr(cache, "WORTH_A_SPAN", worth)
+    monkeypatch.setattr(cache, "_WORTH_A_SPAN", worth)
     state, most = memory.initial_state(len(RESETS)), 0
     rows = []
     for row, now in zip(x, time, strict=True):
@@ -544,7 +544,7 @@ def test_after_a_learner_step_acting_equals_training_with_the_new_weights():
 @pytest.mark.parametrize("name", ["gru", "feedforward"])
 def test_other_memories_are_as_wide_and_deep_as_the_transformer_they_replace(name: str) -> None:
     config = override(preset("dark-key-to-door/paper"), {"memory": name})
-    memory = build_memory(config, tiny_spec(horizon=HORIZON), INPUT, None)
+    memory = _build_memory(config, tiny_spec(horizon=HORIZON), INPUT, None)
     shape = (memory.output_dim, config.transformer.num_layers)
     assert shape == (256, 3)
     if isinstance(memory, GRUMemory):

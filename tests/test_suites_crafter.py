@@ -15,9 +15,9 @@ from gymnasium.utils.env_checker import check_env
 from amago.envs.domains.crafter.env import Crafter
 from amago.envs.domains.crafter.game import ACTIONS, ITEMS, TEXTURES, Game, _World
 from amago.envs.domains.crafter.goals import (
-    ACHIEVEMENTS,
+    _ACHIEVEMENTS,
+    _PLACE_GOALS,
     COORDINATES,
-    PLACE_GOALS,
     TRAVEL_GOALS,
     VOCABULARY,
 )
@@ -131,7 +131,7 @@ def bring_about(env: Crafter, name: str, *, able: bool = True) -> set[str]:
     return do(env, "noop")
 
 
-@pytest.mark.parametrize("name", ACHIEVEMENTS)
+@pytest.mark.parametrize("name", _ACHIEVEMENTS)
 def test_every_achievement_is_detected_when_it_happens_and_only_then(name):
     text = name.replace("_", " ")
     assert bring_about(cleared(), name, able=False) == set()
@@ -151,7 +151,7 @@ def test_an_achievement_counts_every_time_but_is_paid_by_crafter_once():
 
 
 def test_names_of_achievements_are_those_of_the_game():
-    assert sorted(constants.achievements) == sorted(ACHIEVEMENTS)
+    assert sorted(constants.achievements) == sorted(_ACHIEVEMENTS)
 
 
 def test_travelling_reaches_the_goal_within_two_steps():
@@ -191,7 +191,7 @@ def test_every_location_can_be_built_at_and_travelled_to():
         seen = words(env.step(ACTIONS.index("place_stone"))[4]["achieved"])
         assert seen == {f"place {x} {y}", "place stone", f"travel {x} {y}"}
         world[x, y] = "grass"
-    assert len(PLACE_GOALS) == len(TRAVEL_GOALS) == 169
+    assert len(_PLACE_GOALS) == len(TRAVEL_GOALS) == 169
 
 
 @pytest.mark.parametrize("material", ["iron", "diamond"])

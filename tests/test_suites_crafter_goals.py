@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from amago.envs.domains.crafter.goals import (
-    ACHIEVEMENTS,
+    _ACHIEVEMENTS,
     COORDINATES,
     EXPANDED_GOALS,
     GOALS,
@@ -18,18 +18,18 @@ from amago.envs.domains.crafter.goals import (
     goal,
 )
 from amago.envs.domains.crafter.instructions import (
-    TECH_TREE,
-    draw_goal,
+    _TECH_TREE,
+    _draw_goal,
+    _draw_travel,
+    _farthest_within,
     draw_instruction,
     draw_tech_tree,
-    draw_travel,
-    farthest_within,
     tech_tree,
 )
 from amago.envs.domains.crafter.spec import goal_spec
 
 SPEC = goal_spec(expanded=True)
-NOTHING = dict.fromkeys(ACHIEVEMENTS, 0)
+NOTHING = dict.fromkeys(_ACHIEVEMENTS, 0)
 
 
 def words(tokens) -> str:
@@ -139,7 +139,7 @@ def expected_shares() -> dict[str, float]:
 def test_goals_are_drawn_with_the_weights_of_the_domain():
     generator = np.random.default_rng(0)
     count = 10_000
-    drawn = Counter(words(draw_goal(generator)) for _ in range(count))
+    drawn = Counter(words(_draw_goal(generator)) for _ in range(count))
     shares = expected_shares()
     assert sum(shares.values()) == pytest.approx(1.0)
     drawn["travel"] = sum(drawn.pop(name) for name in list(drawn) if name.startswith("travel "))
@@ -157,12 +157,12 @@ def test_travel_goals_are_the_farthest_within_a_radius_that_is_more_often_short(
             if isqrt((x - 32) ** 2 + (y - 32) ** 2 - 1) < radius
         }  # fmt: skip
         farthest = {at for at, square in inside.items() if square == max(inside.values())}
-        assert set(farthest_within(radius)) == farthest
-    assert farthest_within(1) == farthest_within(2) == farthest_within(3) == ((30, 30),)
+        assert set(_farthest_within(radius)) == farthest
+    assert _farthest_within(1) == _farthest_within(2) == _farthest_within(3) == ((30, 30),)
     weights = {radius: (45 - radius) / 990 for radius in range(1, 45)}
-    share = sum(w for radius, w in weights.items() if farthest_within(radius) == ((30, 30),))
+    share = sum(w for radius, w in weights.items() if _farthest_within(radius) == ((30, 30),))
     generator = np.random.default_rng(1)
-    drawn = [words(draw_travel(generator)) for _ in range(4000)]
+    drawn = [words(_draw_travel(generator)) for _ in range(4000)]
     assert drawn.count("travel 30 30") / 4000 == pytest.approx(share, abs=0.025)
 
 
@@ -175,7 +175,7 @@ def test_instructions_have_one_to_five_goals_and_follow_the_generator():
 
 def test_tech_tree_instructions_are_ordered_parts_up_to_the_frontier():
     generator = np.random.default_rng(0)
-    order = {tokens: index for index, tokens in enumerate(TECH_TREE)}
+    order = {tokens: index for index, tokens in enumerate(_TECH_TREE)}
     ordered = 0
     for _ in range(600):
         drawn = [tuple(int(t) for t in tokens) for tokens in draw_tech_tree(generator, 6)]

@@ -18,7 +18,7 @@ from test_run_helpers import command, tiny
 
 import amago
 from amago.envs.domains.half_cheetah_velocity.env import HalfCheetahVelocity
-from amago.envs.domains.metaworld.env import MetaWorldML1, full_name
+from amago.envs.domains.metaworld.env import MetaWorldML1, _full_name
 from amago.envs.registry import make_vector
 from amago.envs.settings import EnvSettings
 
@@ -197,7 +197,7 @@ def test_ml1_success_lasts_until_the_trial_is_over_and_is_told_per_trial():
 
 
 def test_ml1_takes_any_task_by_name_and_suggests_close_ones():
-    assert full_name("pick-place") == full_name("pick-place-v3") == "pick-place-v3"
+    assert _full_name("pick-place") == _full_name("pick-place-v3") == "pick-place-v3"
     with pytest.raises(ValueError, match=r"'pick-plaice'; did you mean pick-place"):
         MetaWorldML1("pick-plaice")
     with pytest.raises(ValueError, match="'train' or 'test'"):

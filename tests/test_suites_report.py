@@ -45,7 +45,7 @@ def test_patterns_choose_environments_in_the_order_of_the_suite():
         "AutoencodeEasy",
         "HigherLowerHard",
     ]
-    with pytest.raises(ValueError, match="'Repeat' means no environment of POPGym; there are Auto"):
+    with pytest.raises(ValueError, match="'Repeat' matches no environment of POPGym; there are"):
         _choose(["Repeat"])
 
 

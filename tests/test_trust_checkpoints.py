@@ -14,8 +14,8 @@ from test_run_helpers import command, differing, evidence, lines, tiny
 
 from amago import api
 from amago.replay.store import TrajectoryStore
+from amago.saved import kept
 from amago.sweep.jobs import next_step, plan
-from amago.training import kept
 
 # Checkpoints of epochs 1 to 6 stay; 18 rollouts in a replay of 6 have turned over twice.
 KEPT = {

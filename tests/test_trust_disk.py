@@ -265,7 +265,7 @@ def test_files_follow_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_reader_whose_checkpoint_is_replaced_meanwhile_takes_the_new_one(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from amago.training import checkpoint, kept
+    from amago.saved import checkpoint, kept
 
     original, calls = checkpoint.load_agent, []
 

@@ -19,7 +19,7 @@ import amago
 from amago import api
 from amago.cli import main
 from amago.config import Config, dotted, from_dict
-from amago.training import checkpoint
+from amago.saved import checkpoint
 
 PATHS = sorted(dotted(amago.preset("t-maze")))
 NUMBERS = st.sampled_from(

@@ -14,7 +14,8 @@ from test_trust_checkpoints import listing
 
 from amago import api
 from amago.replay.guard import LOCK_NAME, WriterLock
-from amago.training import kept, start
+from amago.saved import kept
+from amago.training import start
 from amago.training.view import Silent
 
 HOLD = """

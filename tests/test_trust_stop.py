@@ -20,8 +20,8 @@ from test_run_helpers import differing, in_another_process, lines, no_plots, tin
 
 from amago import api
 from amago.cli import main
+from amago.saved import kept
 from amago.stopping import stoppable
-from amago.training import kept
 from amago.training.view import Silent
 
 # Nothing is saved before the end but by being stopped.
@@ -149,7 +149,7 @@ def test_a_second_signal_ends_the_process_at_once_and_harms_nothing(
 
 
 def _die_while_saving(folder: Path) -> None:
-    from amago.training import checkpoint
+    from amago.saved import checkpoint
 
     original = checkpoint.write_json
 

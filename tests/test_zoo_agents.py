@@ -7,7 +7,7 @@ import math
 import pytest
 
 import amago
-from amago.training.source import zoo_names, zoo_path
+from amago.saved.source import zoo_names, zoo_path
 from amago.zoo.cards import card_of, card_text, reference
 
 EPISODES = 96

@@ -15,8 +15,8 @@ from test_run_helpers import command, tiny
 import amago
 from amago import api
 from amago.config import override
-from amago.training import packed
-from amago.training.source import find_source
+from amago.saved import packed
+from amago.saved.source import find_source
 from amago.training.start import create
 from amago.zoo.pack import pack
 

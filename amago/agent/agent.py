@@ -176,10 +176,10 @@ def _build_trunk(spec: EnvSpec, config: Config, parts: Parts) -> tuple[TimestepE
         if parts.encoder
         else MLPEncoder(spec, config.encoder, config.instruction)
     )
-    return encoder, build_memory(config, spec, encoder.output_dim, parts.memory)
+    return encoder, _build_memory(config, spec, encoder.output_dim, parts.memory)
 
 
-def build_memory(
+def _build_memory(
     config: Config, spec: EnvSpec, input_dim: int, custom: Callable[..., Memory] | None
 ) -> Memory:
     make = custom or partial(find_memory(config.memory).build, config)

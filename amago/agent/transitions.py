@@ -31,7 +31,6 @@ class Transitions:
         self.agent, self.batch, self.settings = agent, batch, settings
         self.sequences = sequences_of(batch)
         self._states: States | None = agent.read(batch) if encode else None
-        self._advantages: dict[int, Tensor] = {}
 
     @property
     def states(self) -> States:
@@ -112,21 +111,19 @@ class Transitions:
         The actor climbs critics that it cannot bend: neither they nor the state they see get
         gradients from here, unless --agent.critics-in-actor-loss says so [AMAGO appendix A.1].
         """
-        return self._detached_values.under(self.policy)
+        trained = self.settings.critics_in_actor_loss == "trained"
+        values = self.values if trained else self.values.detached()
+        return values.under(self.policy)
 
-    def advantage(self, num_samples: int = 1) -> Float[Tensor, "M G"]:
+    @cached_property
+    def advantage(self) -> Float[Tensor, "M G"]:
         """mean Q(s, a) - mean V(s) on the normalised scale, without gradient [AMAGO eq. 4].
 
-        V(s) is `expected`, from the policy gradient's own sample, unless more are asked for.
+        V(s) is `expected`: for actions that are not discrete, the policy gradient's own sample.
         """
-        if num_samples not in self._advantages:
-            taken, baseline = self.taken, self.expected
-            with torch.no_grad():
-                if num_samples > 1:
-                    baseline = self._detached_values.under(self.policy, num_samples)
-                found = taken.normalised.mean(0) - baseline.normalised.mean(0)
-            self._advantages[num_samples] = found
-        return self._advantages[num_samples]
+        taken, baseline = self.taken, self.expected
+        with torch.no_grad():
+            return taken.normalised.mean(0) - baseline.normalised.mean(0)
 
     @cached_property
     @torch.no_grad()
@@ -162,8 +159,3 @@ class Transitions:
             state.detach() if frozen else state, None if allowed is None else self.before(allowed)
         )
         return policy, self.agent.critics(critic_state, self.agent.popart)
-
-    @cached_property
-    def _detached_values(self) -> ActionValues:
-        trained = self.settings.critics_in_actor_loss == "trained"
-        return self.values if trained else self.values.detached()

@@ -12,6 +12,7 @@ import torch
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
 
+from amago.agent.device import resolve_device
 from amago.baselines.catalogue import described
 from amago.baselines.lanes import Sb3Lanes
 from amago.baselines.ppo_policy import MaskedLstmPolicy, PpoPolicy, RowFeatures
@@ -20,8 +21,9 @@ from amago.baselines.settings import PpoSettings
 from amago.config import Config
 from amago.envs.registry import make_vector
 from amago.evaluation.play import PlaySettings, make_lanes
+from amago.process import prepare_process
+from amago.saved.header import write_header
 from amago.seeding import derive
-from amago.training.device import resolve_device
 from amago.training.evaluation import (
     evaluation_settings,
     final_test_settings,
@@ -29,11 +31,9 @@ from amago.training.evaluation import (
     random_player,
     write_result,
 )
-from amago.training.header import write_header
 from amago.training.hooks import Epoch, StopWhen
 from amago.training.logger import Logger
 from amago.training.loop import Clock, flatten
-from amago.training.process import prepare_process
 from amago.training.run import epoch_steps
 from amago.training.start import claim
 from amago.training.trackers.tracker import Pictures

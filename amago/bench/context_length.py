@@ -24,7 +24,7 @@ from amago.agent.update import Learner
 from amago.bench.synthetic import Size, config_of, make_batch, spec_of
 from amago.bench.timing import Effort, interleave
 from amago.config import override
-from amago.training.process import prepare_process
+from amago.process import prepare_process
 
 _LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 _ARRANGEMENTS: dict[str, dict[str, str]] = {

@@ -108,9 +108,7 @@ def _critics(spec: EnvSpec, config: Config) -> tuple[int, int]:
     forward = from_state + discounts * (from_rest + tail)
     taken = 3 * from_state + discounts * (2 * from_rest + 3 * tail)
     sampled = discounts * (from_rest + action * layers[0] + 2 * tail)
-    more = config.terms.cloning.samples
-    baseline = discounts * (from_rest + tail) * (more if more > 1 else 0)
-    return count * (taken + sampled + baseline), drawn * forward
+    return count * (taken + sampled), drawn * forward
 
 
 def _products(sizes: Sequence[int]) -> int:

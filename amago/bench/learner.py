@@ -22,7 +22,7 @@ from amago.bench.synthetic import (
     uniform_lengths,
 )
 from amago.bench.timing import Effort, Timing, interleave
-from amago.training.process import peak_bytes, prepare_process
+from amago.process import peak_bytes, prepare_process
 
 _GB = 1e9
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.bench.conditions import SOURCE
-from amago.training.process import kibibytes
+from amago.process import kibibytes
 
 _MEMINFO = Path("/proc/meminfo")
 

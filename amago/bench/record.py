@@ -13,7 +13,7 @@ from typing import Any
 
 from amago.bench.conditions import SOURCE, Bench
 from amago.bench.results import Result
-from amago.training.header import git_commit
+from amago.saved.header import git_commit
 
 _PACKAGES = ("amago", "torch", "numpy", "gymnasium", "lmdb")
 

@@ -16,9 +16,9 @@ from amago.bench.processes import in_child
 from amago.bench.results import Result, Target, duration
 from amago.bench.synthetic import Size, make_batch, make_learner, random_trajectory, spec_of
 from amago.bench.timing import interleave
+from amago.process import memory_of_process
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
-from amago.training.process import memory_of_process
 
 _NUM_TRAJECTORIES, _NUM_STEPS = 20_000, 500
 _MOST_OF_LEARNING = 0.05

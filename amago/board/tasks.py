@@ -63,7 +63,7 @@ TASKS = {
 
 
 def choose(names: Sequence[str]) -> dict[str, BoardTask]:
-    """The tasks of these names; all without a name."""
+    """The tasks of these names; without names, all of them."""
     for name in names:
         if name not in TASKS:
             hint = did_you_mean(name, TASKS)

@@ -18,13 +18,13 @@ from amago.check.environment import EnvReport
 from amago.config import Config, override
 from amago.envs.catalogue import preset
 from amago.envs.in_process import Env, InProcessVector
+from amago.process import forget_peak, peak_bytes
 from amago.replay.codec import decode, encode
 from amago.replay.collate import collate
 from amago.replay.window import cut
 from amago.rollout.driver import drive
 from amago.rollout.recorder import Recorder
 from amago.seeding import seed_torch
-from amago.training.process import forget_peak, peak_bytes
 from amago.types import Array, Timestep, Trajectory, max_goals
 
 _DEFAULT_CONTEXT = 128

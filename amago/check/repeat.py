@@ -10,9 +10,9 @@ import numpy as np
 
 from amago.envs.registry import lane_env
 from amago.envs.settings import EnvSettings
+from amago.saved.files import read_json
+from amago.saved.trust import check_env
 from amago.stopping import Terminated
-from amago.training.files import read_json
-from amago.training.trust import check_env
 
 
 def repeat(path: Path, *, trust: bool = False) -> str | None:

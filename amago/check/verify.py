@@ -15,11 +15,11 @@ from amago.config import Config, from_dict
 from amago.replay.codec import DamagedRecordError
 from amago.replay.rarity import combine, count
 from amago.replay.reader import TrajectoryReader
-from amago.training import checkpoint, kept
-from amago.training.files import read_json
-from amago.training.header import CONTROL, keeps_weights, read_header
-from amago.training.lost import lost_checkpoints
-from amago.training.trust import check_env
+from amago.saved import checkpoint, kept
+from amago.saved.files import read_json
+from amago.saved.header import CONTROL, keeps_weights, read_header
+from amago.saved.lost import lost_checkpoints
+from amago.saved.trust import check_env
 
 _MOST_LOOKS = 5
 

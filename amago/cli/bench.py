@@ -17,7 +17,7 @@ _WIDTH_OF_LOGS = 160
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Measure how fast this machine runs amago, beside what it could."""
+    """Measure how fast amago runs here, compared with what this machine can do."""
 
     case: tyro.conf.Positional[
         Literal["rollout", "learner", "replay", "memory", "start", "scale", "all"]
@@ -42,11 +42,11 @@ def bench(arguments: Sequence[str]) -> int:
         raise ValueError(f"--threads must be 0 or more, got {options.threads}")
     import torch
 
+    from amago.agent.device import find_device
     from amago.bench import record, suite
     from amago.bench.conditions import QUICK, Bench
     from amago.bench.timing import Effort
-    from amago.training.device import find_device
-    from amago.training.process import prepare_process
+    from amago.process import prepare_process
 
     history = record.history_path() if options.record else None
     earlier = [] if history is None else record.read(history)

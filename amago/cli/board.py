@@ -19,11 +19,11 @@ class BoardOptions:
     """Measure how soon each task's bar is reached, in a resumable queue."""
 
     tasks: tyro.conf.Positional[tuple[str, ...]] = ()
-    """The tasks; all without a name. `--list` shows them with their bars."""
+    """The tasks; without a name, all of them. `--list` shows them with their bars."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds of every task."""
     method: str = "amago"
-    """What the settings below are called in the table; recurrent-ppo trains that baseline."""
+    """Name of these settings in the table; recurrent-ppo trains that baseline."""
     set: tuple[str, ...] = ()
     """Settings changed in all runs, as key=value."""
     ablate: tuple[str, ...] = ()

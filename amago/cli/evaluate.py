@@ -33,7 +33,7 @@ class EvalOptions:
     episodes: int = 100
     """Rollouts to play."""
     greedy: bool = False
-    """Take the most likely action; without this and --sampled, as in training."""
+    """Take the most likely action. Without --greedy and --sampled: as the run was trained."""
     sampled: bool = False
     """Sample the actions."""
     seed: int = 0
@@ -51,7 +51,7 @@ class EvalOptions:
     instruction: str | None = None
     """What to ask for in every world: "collect sapling, place plant x2, eat cow"."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
     table: Literal["crafter"] | None = None
@@ -73,9 +73,9 @@ def evaluate(arguments: Sequence[str]) -> int:
     from amago import api
     from amago.evaluation.evaluate import evaluate_agent
     from amago.evaluation.film import FilmSettings, check_video
+    from amago.process import prepare_process
     from amago.rollout.random_policy import RandomPolicy
-    from amago.training.process import prepare_process
-    from amago.training.source import find_source
+    from amago.saved.source import find_source
 
     if options.greedy and options.sampled:
         raise ValueError("--greedy and --sampled exclude each other; give at most one")
@@ -123,7 +123,7 @@ def _control(options: EvalOptions, settings: PlaySettings) -> dict[str, Policy]:
     """The agent without memory that was trained beside this one, if there is one."""
     from amago import api
     from amago.evaluation.play import make_policy
-    from amago.training.header import CONTROL, NO_MEMORY
+    from amago.saved.header import CONTROL, NO_MEMORY
 
     folder = Path(options.run) / CONTROL
     if not (folder / "result.json").is_file():

@@ -59,8 +59,8 @@ def print_evaluation(result: dict[str, Any], env: EnvSettings) -> None:
 
 def _print_next(folder: Path, result: dict[str, Any]) -> None:
     """Where the curves are, and what to do with a trained agent."""
-    from amago.training.header import read_config
-    from amago.training.trust import trust_flag
+    from amago.saved.header import read_config
+    from amago.saved.trust import trust_flag
 
     more, trust = max(1, int(result.get("epochs") or 2) // 2), trust_flag(read_config(folder))
     print(f"curves: {folder / 'curves.png'}")

@@ -23,7 +23,7 @@ class ExportOptions:
     which: str = "latest"
     """Checkpoint: latest, best, or an epoch."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
     check_steps: int = 200
@@ -36,9 +36,9 @@ def export(arguments: Sequence[str]) -> int:
         raise ValueError(f"--onnx takes a file that ends in .onnx, got {options.onnx}")
     from amago import api
     from amago.envs.registry import make_vector
+    from amago.process import prepare_process
+    from amago.saved.source import find_source
     from amago.serving.onnx import export_onnx, largest_difference
-    from amago.training.process import prepare_process
-    from amago.training.source import find_source
 
     _check_writable(options.onnx)
     prepare_process(1)

@@ -14,7 +14,7 @@ from amago.cli.parsing import parse
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """Report what an agent's memory reaches, needs, and is misled by."""
+    """Report how far memory reaches, what recall is worth and what a false fact costs."""
 
     run: tyro.conf.Positional[str]
     """A run folder, a packed agent, or zoo:NAME."""
@@ -31,7 +31,7 @@ class MemoryOptions:
     threads: int = 1
     """Torch threads."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment: the run is yours."""
 
@@ -43,10 +43,10 @@ def memory(arguments: Sequence[str]) -> int:
     from amago import api
     from amago.evaluation.memory import MemoryReport
     from amago.evaluation.play import PlaySettings
+    from amago.process import prepare_process
     from amago.report.memory import memory_tables, plot_memory
+    from amago.saved.source import find_source
     from amago.seeding import derive
-    from amago.training.process import prepare_process
-    from amago.training.source import find_source
 
     if options.episodes < 2:
         raise ValueError(f"--episodes must be at least 2, got {options.episodes}")

@@ -35,7 +35,7 @@ def pack(arguments: Sequence[str]) -> int:
     for flag in ("--also", "--control", "--cannot"):
         arguments = gathered(flag, arguments)
     options = parse(PackOptions, arguments, "amago pack")
-    from amago.training.packed import SUFFIX
+    from amago.saved.packed import SUFFIX
     from amago.zoo import pack as zoo
 
     folder = options.run.resolve()

@@ -33,7 +33,7 @@ def play(arguments: Sequence[str]) -> int:
         )
     from amago.play.server import listen, serve
     from amago.play.shelf import Shelf
-    from amago.training.process import prepare_process
+    from amago.process import prepare_process
 
     prepare_process(1)
     shelf = Shelf(options.agents)

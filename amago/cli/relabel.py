@@ -46,7 +46,7 @@ def relabel(arguments: Sequence[str]) -> int:
     from amago.replay.relabel import StoreRelabeler
     from amago.replay.store import TrajectoryStore
     from amago.report.relabeling import plot_relabel
-    from amago.training.header import read_header
+    from amago.saved.header import read_header
 
     header = read_header(options.run)
     settings = from_dict(header["config"]).relabel
@@ -103,7 +103,7 @@ def _worded(header: dict[str, Any], stored: GoalSpec, trust: bool) -> GoalSpec:
 
     from amago.config import from_dict
     from amago.envs.registry import env_spec
-    from amago.training.trust import check_env
+    from amago.saved.trust import check_env
 
     if "env" in header.get("custom", {}):
         return stored

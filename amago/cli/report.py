@@ -26,7 +26,7 @@ class ReportOptions:
 def report(arguments: Sequence[str]) -> int:
     options = parse(ReportOptions, arguments, "amago report")
     from amago import api
-    from amago.training.process import prepare_process
+    from amago.process import prepare_process
 
     prepare_process(1)
     path = api.report(options.run, which=options.which, trust=options.trust)

@@ -17,7 +17,7 @@ class ReproduceOptions:
     """Make figures and tables of the paper: train, evaluate, draw, write."""
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Entries by name; all without a name. `--list` shows them."""
+    """Entries by name; without a name, all of them. `--list` shows them."""
     scale: Literal["cpu", "paper"] = "cpu"
     """Sizes: presets that learn on a CPU, or the paper's Tables 3 and 4 (DOMAIN/paper)."""
     seeds: tuple[int, ...] = ()

@@ -92,7 +92,7 @@ def _choose(patterns: Sequence[str]) -> list[str]:
             found = [name for name in found if name in default or "Labyrinth" in pattern]
         if not found:
             raise ValueError(
-                f"--ids {pattern!r} means no environment of POPGym; "
+                f"--ids {pattern!r} matches no environment of POPGym; "
                 f"there are {', '.join(every)}, and patterns such as '*Easy'"
             )
         chosen.update(found)

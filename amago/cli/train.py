@@ -60,7 +60,7 @@ class ResumeOptions:
     """Other settings from here on, as key=value; config.json keeps the list of changes. Settings
     of --scale may be given as for `amago train`: --scale.collectors 4."""
     env: str | None = None
-    """The environment, named again: module:Class of a run that was made from Python."""
+    """The environment as module:Class, for a run made from Python with a class of its own."""
     trust: bool = False
     """Import the module of the run's environment and log to its W&B project: the run is yours."""
 
@@ -130,10 +130,10 @@ def resume(arguments: Sequence[str]) -> int:
     arguments = gathered("--set", _scale_as_set(arguments))
     options = parse(ResumeOptions, arguments, "amago resume")
     from amago import api
+    from amago.saved.files import count_rows
+    from amago.saved.header import read_config
     from amago.sweep.jobs import parse_overrides
     from amago.training.changes import changed
-    from amago.training.files import count_rows
-    from amago.training.header import read_config
     from amago.training.view import make_view
 
     changes = {key: literal(value) for key, value in parse_overrides(options.set).items()}

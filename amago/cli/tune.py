@@ -35,8 +35,8 @@ class TuneOptions:
     """Seed of all runs and of the search."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
-    no_pruning: bool = False
-    """Let every run finish; otherwise runs below the median of earlier ones end early."""
+    pruning: bool = True
+    """End runs early that are below the median of earlier ones."""
     root: Path = Path("runs/tune")
     """Folder of the search; the same command goes on with what is there."""
 
@@ -56,7 +56,7 @@ def tune(arguments: Sequence[str]) -> int:
 
     space = parse_space(options.over)
     config = _check(options, space)
-    study = open_study(options.root, options.seed, config.run.epochs, not options.no_pruning)
+    study = open_study(options.root, options.seed, config.run.epochs, options.pruning)
     tuner = Tuner(
         study, options.preset, options.seed, options.set, space, options.trials, options.root
     )

@@ -38,7 +38,7 @@ def watch(arguments: Sequence[str]) -> int:
     from amago.play import terminal
     from amago.play.session import Session
     from amago.play.shelf import Shelf
-    from amago.training.process import prepare_process
+    from amago.process import prepare_process
 
     prepare_process(1)
     shelf = Shelf([options.agent], trust=options.trust)

@@ -15,10 +15,10 @@ from amago.datasets.npz import read_npz
 from amago.envs.registry import MakeEnv, single_env
 from amago.envs.spaces import ActionConverter, ObsConverter
 from amago.replay.store import TrajectoryStore
-from amago.training.header import read_config, read_header
+from amago.saved.header import read_config, read_header
+from amago.saved.trust import check_env
 from amago.training.run import Custom
 from amago.training.start import restore
-from amago.training.trust import check_env
 from amago.types import BARE_KEY, EnvSpec, Trajectory
 
 

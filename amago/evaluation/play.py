@@ -15,7 +15,7 @@ from amago.rollout.driver import drive
 from amago.rollout.stats import RolloutRecord, RolloutTracker
 from amago.types import Curriculum, EnvSpec, Policy, Step, VectorEnv
 
-MAX_STEPS_WITHOUT_END = 100_000
+_MAX_STEPS_WITHOUT_END = 100_000
 
 Watcher = Callable[[Step], None]
 """Called with every step of a play, those of rollouts beyond the number asked for included."""
@@ -106,7 +106,7 @@ def play(
     lanes = np.arange(env.num_lanes)
     quota = episodes // env.num_lanes + (lanes < episodes % env.num_lanes)
     tracker, records = RolloutTracker(env), []
-    patience = max(MAX_STEPS_WITHOUT_END, 2 * (env.spec.horizon or 0))
+    patience = max(_MAX_STEPS_WITHOUT_END, 2 * (env.spec.horizon or 0))
     since_end = 0
     for step in drive(env, policy):
         for watch in watchers:

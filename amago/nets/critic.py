@@ -30,8 +30,8 @@ class ActionValues(Protocol):
     def at(self, action: Tensor) -> Value:
         """Values of the agent actions [M, ...] that were taken."""
 
-    def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
-        """Expected values of a policy's actions: exact where possible, else sampled."""
+    def under(self, policy: ActionDistribution) -> Value:
+        """Expected values of a policy's actions: exact where possible, else of one sample."""
 
     def detached(self) -> ActionValues:
         """The same values for the actor: no gradient to critics or state."""
@@ -87,7 +87,7 @@ class _DiscreteValues:
         index = action[None, :, None, None].expand(*self.table.shape[:3], 1)
         return ScalarValue(self.table.gather(-1, index)[..., 0], self.popart)
 
-    def under(self, policy: ActionDistribution, num_samples: int = 1) -> ScalarValue:
+    def under(self, policy: ActionDistribution) -> ScalarValue:
         assert isinstance(policy, FlooredCategorical)
         return ScalarValue((self.table * policy.probs).sum(-1), self.popart)
 
@@ -106,7 +106,7 @@ class _BinnedDiscreteValues:
         logits = self.table.gather(-2, index)[..., 0, :]
         return BinnedValue.of(logits, self.bins)
 
-    def under(self, policy: ActionDistribution, num_samples: int = 1) -> BinnedValue:
+    def under(self, policy: ActionDistribution) -> BinnedValue:
         assert isinstance(policy, FlooredCategorical)
         raw = self.bins.decode(self.table)
         normalised = (symlog(raw) * policy.probs).sum(-1)
@@ -209,21 +209,16 @@ class _ContinuousValues:
         features = action_features(action, self.critics.action, self.state.dtype)
         return self._value(features[:, None].expand(-1, len(self.critics.horizons), -1))
 
-    def under(self, policy: ActionDistribution, num_samples: int = 1) -> Value:
-        sample = self._over_candidates if isinstance(policy, FactoredCategorical) else self._sample
-        values = [sample(policy) for _ in range(num_samples)]
-        return values[0].mixed(values, lambda outputs: outputs.mean(0))
+    def under(self, policy: ActionDistribution) -> Value:
+        if isinstance(policy, FactoredCategorical):
+            return self._over_candidates(policy)
+        return self._value(policy.sample())
 
     def detached(self) -> ActionValues:
         return replace(self, state=self.state.detach(), detach=True)
 
-    def _sample(self, policy: ActionDistribution) -> Value:
-        """One reparameterised action."""
-        return self._value(policy.sample())
-
-    def _over_candidates(self, policy: ActionDistribution) -> Value:
+    def _over_candidates(self, policy: FactoredCategorical) -> Value:
         """Every value of one random dimension; gradients reach the probabilities alone."""
-        assert isinstance(policy, FactoredCategorical)
         candidates = Candidates(policy)
         with torch.no_grad():
             values = [self._value(candidates.features(k)) for k in range(len(candidates))]

@@ -96,7 +96,7 @@ class FactoredCategorical:
         return entropy(self.probs).sum(-1)
 
 
-MAX_CANDIDATES = 8
+_MAX_CANDIDATES = 8
 """Most values of one dimension that an expectation evaluates."""
 
 
@@ -107,7 +107,7 @@ class Candidates:
     uniformly and the others sampled, D·Σ_v ∇p_d(v)·(Q(v) - Q(v₀)) is an unbiased estimate of
     ∇E[Q]: the sum over one dimension is exact, as it is for plain discrete actions, and the
     baseline Q(v₀), v₀ the sampled value, costs nothing because Σ_v ∇p_d(v) = 0. A dimension
-    with more than MAX_CANDIDATES possible values is summed over v₀ and a uniform choice of
+    with more than _MAX_CANDIDATES possible values is summed over v₀ and a uniform choice of
     the others, scaled up; its value is then Q(v₀) alone.
     """
 
@@ -126,7 +126,7 @@ class Candidates:
         )
         order = order.masked_fill(~possible, -1.0)
         order = order + 2.0 * F.one_hot(current[..., 0], V)
-        score, self.values = order.topk(min(V, MAX_CANDIDATES), -1)  # [*rows, K]
+        score, self.values = order.topk(min(V, _MAX_CANDIDATES), -1)  # [*rows, K]
         self.exists: Tensor = score >= 0
         self.probs: Tensor = varied.gather(-1, self.values) * self.exists
         count = possible.sum(-1)

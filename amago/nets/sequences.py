@@ -95,7 +95,7 @@ class Sequences:
     @cached_property
     def _counts(self) -> Int[Tensor, " B"]:
         """The lengths, on the device."""
-        return numbers_on(self.device, self.lengths)
+        return _numbers_on(self.device, self.lengths)
 
     def _repeated(self, counts: Int[Tensor, " B"], size: int) -> Int[Tensor, " size"]:
         """The number of each sequence, `counts` times each; `size` in all."""
@@ -108,7 +108,7 @@ class Sequences:
         return F.pad(self._counts.cumsum(0), (1, 0)).to(torch.int32)
 
 
-def numbers_on(device: torch.device, numbers: Sequence[int]) -> Int[Tensor, " N"]:
+def _numbers_on(device: torch.device, numbers: Sequence[int]) -> Int[Tensor, " N"]:
     """Whole numbers as a tensor on a device."""
     return upload(torch.tensor(numbers, dtype=torch.int64), device)
 

@@ -113,7 +113,7 @@ class HeadSettings:
     """Critics in the ensemble."""
     layer_norm: bool = False
     """Normalise the hidden layers of the critics, so that values of actions that were never taken
-    stay within reason."""
+    stay bounded."""
     probability_floor: float = 1e-3
     """Smallest probability of an allowed discrete action (at most .1/A)."""
     critic: Literal["scalar", "two_hot", "hl_gauss"] = "scalar"

@@ -12,8 +12,8 @@ from amago.agent.agent import Agent
 from amago.agent.policy import AgentPolicy
 from amago.config import Config
 from amago.play.probe import Mind
-from amago.training import packed
-from amago.training.source import ZOO_PREFIX, find_source, zoo_names
+from amago.saved import packed
+from amago.saved.source import ZOO_PREFIX, find_source, zoo_names
 from amago.zoo.cards import reference
 
 _DEFAULT = "dark-key-to-door"

@@ -175,9 +175,10 @@ def _sweep_panels(groups: _Groups) -> list[_SweepPanel]:
 
 
 def _draw_returns(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
-    _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean"), styles)
+    clock = _clock(groups)
+    _draw_groups(axes, groups, lambda run: panels.series(run, "eval/return_mean", clock), styles)
     panels.draw_levels(axes, _scores(groups, "return_mean"))
-    panels.label_steps(axes, f"{preset}: evaluation", "return per rollout")
+    panels.label_steps(axes, f"{preset}: evaluation", "return per rollout", clock)
 
 
 def _draw_over_minutes(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
@@ -188,10 +189,15 @@ def _draw_over_minutes(axes: Axes, preset: str, groups: _Groups, styles: Styles)
 
 
 def _draw_successes(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:
-    _draw_groups(axes, groups, lambda run: panels.series(run, _SUCCESS), styles)
+    clock = _clock(groups)
+    _draw_groups(axes, groups, lambda run: panels.series(run, _SUCCESS, clock), styles)
     panels.draw_levels(axes, _scores(groups, "success_rate"))
     axes.set_ylim(-0.03, 1.03)
-    panels.label_steps(axes, f"{preset}: success", "share of rollouts")
+    panels.label_steps(axes, f"{preset}: success", "share of rollouts", clock)
+
+
+def _clock(groups: _Groups) -> panels.Clock:
+    return panels.clock_of(run for runs in groups.values() for run in runs)
 
 
 def _draw_adaptations(axes: Axes, preset: str, groups: _Groups, styles: Styles) -> None:

@@ -89,7 +89,7 @@ def _picture(kind: str, data: bytes | None, note: str) -> str:
 
 def _curves(run: RunRecord) -> str:
     scores = (run.result or {}).get("reference_scores") or {}
-    made = []
+    along, made = panels.CLOCKS[panels.clock_of([run])], []
     for key, training, name in (
         ("return_mean", panels.TRAINING_RETURN, "return per rollout"),
         ("success_rate", panels.TRAINING_SUCCESS, "share of successful rollouts"),
@@ -102,12 +102,12 @@ def _curves(run: RunRecord) -> str:
             if known.get(key) is not None and other in _NAMES:
                 lines[_NAMES[other]] = Line([(x, float(known[key])) for x in ends], other)
         if lines["evaluation"].points:
-            made.append(chart(lines, "environment steps", name))
+            made.append(chart(lines, along, name))
     losses = {
         key.removeprefix("loss/"): Line(_series(run, (key,)), f"line{index % 6}")
         for index, key in enumerate(panels.keys(run, "loss/"))
     }
-    return "".join([*made, chart(losses, "environment steps", "loss terms")])
+    return "".join([*made, chart(losses, along, "loss terms")])
 
 
 def _series(run: RunRecord, names: Sequence[str]) -> list[tuple[float, float]]:

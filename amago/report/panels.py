@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+Clock = Literal["env_steps", "updates"]
+CLOCKS: Mapping[Clock, str] = {"env_steps": "environment steps", "updates": "updates"}
+"""What training is measured in, and its name below a curve."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours for colour-blind readers, without their yellow, too pale on white."""
@@ -42,7 +45,7 @@ def draw_return(axes: Axes, run: RunRecord) -> None:
         axes.fill_between(steps, values - error, values + error, color=PALETTE[0], alpha=0.2,
                           linewidth=0, label="± 2 standard errors")  # fmt: skip
     draw_levels(axes, _levels(run, "return_mean"))
-    label_steps(axes, "Return", "return per rollout")
+    label_steps(axes, "Return", "return per rollout", clock_of([run]))
 
 
 def _draw_training(axes: Axes, run: RunRecord, names: Sequence[str]) -> None:
@@ -58,7 +61,7 @@ def draw_success(axes: Axes, run: RunRecord) -> None:
               label="evaluation")  # fmt: skip
     draw_levels(axes, _levels(run, "success_rate"))
     axes.set_ylim(-0.03, 1.03)
-    label_steps(axes, "Success", "share of rollouts")
+    label_steps(axes, "Success", "share of rollouts", clock_of([run]))
 
 
 def draw_adaptation(axes: Axes, run: RunRecord, references: Mapping[str, Sequence[float]]) -> None:
@@ -94,13 +97,13 @@ def draw_losses(axes: Axes, run: RunRecord) -> None:
     if sizes.size:
         # Losses differ by orders of magnitude and may be negative: linear only around zero.
         axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(np.quantile(sizes, 0.2))))
-    label_steps(axes, "Losses", "loss (symmetric log scale)")
+    label_steps(axes, "Losses", "loss (symmetric log scale)", clock_of([run]))
 
 
 def draw_entropy(axes: Axes, run: RunRecord) -> None:
     """How undecided the policy is."""
     axes.plot(*series(run, "policy/entropy"), color=PALETTE[3])
-    label_steps(axes, "Policy entropy", "entropy (nats)")
+    label_steps(axes, "Policy entropy", "entropy (nats)", clock_of([run]))
 
 
 def draw_values(axes: Axes, run: RunRecord) -> None:
@@ -110,7 +113,7 @@ def draw_values(axes: Axes, run: RunRecord) -> None:
     chosen = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))
     for key, color in zip(chosen, PALETTE, strict=False):
         axes.plot(*series(run, key), color=color, label=key.removeprefix("value/"))
-    label_steps(axes, "Value estimates (by discount)", "scaled discounted return")
+    label_steps(axes, "Value estimates (by discount)", "scaled discounted return", clock_of([run]))
 
 
 def draw_references(axes: Axes, references: Mapping[str, Sequence[float]]) -> None:
@@ -137,10 +140,17 @@ def _levels(run: RunRecord, score: str) -> dict[str, float]:
     return {name: row[score] for name, row in known.items() if row.get(score) is not None}
 
 
-def series(run: RunRecord, key: str) -> tuple[Floats, Floats]:
-    """Environment steps and values of one metric, where it was logged."""
+def clock_of(runs: Iterable[RunRecord]) -> Clock:
+    """What curves of runs go along: updates, where one of them began without an environment."""
+    offline = any(run.metrics and not run.metrics[0]["env_steps"] for run in runs)
+    return "updates" if offline else "env_steps"
+
+
+def series(run: RunRecord, key: str, clock: Clock | None = None) -> tuple[Floats, Floats]:
+    """Environment steps, or updates, and values of one metric, where it was logged."""
     rows = [row for row in run.metrics if row.get(key) is not None]
-    steps = np.array([row["env_steps"] for row in rows], np.float64)
+    along = clock or clock_of([run])
+    steps = np.array([row[along] for row in rows], np.float64)
     return steps, np.array([row[key] for row in rows], np.float64)
 
 
@@ -198,11 +208,11 @@ def _first_and_last(run: RunRecord, name: str) -> list[tuple[str, Floats]]:
     return [(name, np.array(earned, np.float64)) for name, earned in ends]
 
 
-def label_steps(axes: Axes, title: str, unit: str) -> None:
+def label_steps(axes: Axes, title: str, unit: str, clock: Clock) -> None:
     """Title and axes of a curve over training."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
-    axes.set(title=title, xlabel="environment steps", ylabel=unit)
+    axes.set(title=title, xlabel=CLOCKS[clock], ylabel=unit)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if isinstance(axes.yaxis.get_major_formatter(), ScalarFormatter):
         axes.ticklabel_format(axis="y", useOffset=False)
@@ -210,7 +220,7 @@ def label_steps(axes: Axes, title: str, unit: str) -> None:
 
 def label_minutes(axes: Axes, title: str, unit: str) -> None:
     """Title and axes of a curve over wall time."""
-    label_steps(axes, title, unit)
+    label_steps(axes, title, unit, "env_steps")
     axes.set(xlabel="minutes")
 
 

@@ -17,14 +17,14 @@ from amago.envs.settings import EnvSettings
 from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.instructions import success_per_instruction
 from amago.evaluation.play import PlaySettings, make_policy
+from amago.process import prepare_process
 from amago.reproduce.entry import Probe
+from amago.saved import kept
+from amago.saved.files import write_json
+from amago.saved.header import read_header
+from amago.saved.source import Source, find_source
 from amago.seeding import derive
 from amago.sweep.jobs import parse_overrides
-from amago.training import kept
-from amago.training.files import write_json
-from amago.training.header import read_header
-from amago.training.process import prepare_process
-from amago.training.source import Source, find_source
 
 _KEPT = "kept"
 

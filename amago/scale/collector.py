@@ -15,13 +15,13 @@ from amago.agent.agent import Agent, Parts
 from amago.agent.policy import AgentPolicy
 from amago.config import Config
 from amago.envs.registry import MakeEnv, make_vector
+from amago.process import prepare_process
 from amago.replay.record import Record, record_of
 from amago.rollout.collect import collect
 from amago.rollout.exploration import Exploration
 from amago.rollout.stats import RolloutRecord
 from amago.scale.collect_weights import Weights, load
 from amago.seeding import derive
-from amago.training.process import prepare_process
 from amago.training.run import make_exploration
 from amago.types import Array, Curriculum, Trajectory, VectorEnv
 

@@ -13,12 +13,12 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from amago.agent.share import Share
 from amago.config import Config, override
+from amago.saved import checkpoint
 from amago.scale.learn_feed import deal
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest, seat
 from amago.scale.learn_launch import RankProcesses, Ranks
 from amago.scale.learn_rank import COUNTERS, EpochOrder, Plan, follow
 from amago.scale.ray_learners import RayRanks
-from amago.training import checkpoint
 from amago.training.feed import PREFETCH, Feed, LocalFeed
 from amago.training.run import TrainingRun
 

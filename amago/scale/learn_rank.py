@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import cloudpickle  # type: ignore[import-untyped]
 
 from amago.agent.agent import Agent, Parts
+from amago.agent.device import resolve_device
 from amago.agent.update import Learner
 from amago.config import Config
+from amago.process import prepare_process
+from amago.saved import checkpoint
 from amago.scale.learn_feed import receive
 from amago.scale.learn_group import Group, LearnerLostError, Seat, digest
 from amago.seeding import seed_torch
-from amago.training import checkpoint
-from amago.training.device import resolve_device
 from amago.training.feed import uploaded
-from amago.training.process import prepare_process
 from amago.types import EnvSpec
 
 

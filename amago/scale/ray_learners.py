@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from amago.config import Config
+from amago.process import prepare_process
 from amago.scale.learn_group import LearnerLostError, Seat, open_store
 from amago.scale.learn_rank import follow
 from amago.scale.ray_cluster import Cluster
-from amago.training.process import prepare_process
 
 _PLACING_SECONDS = 60.0
 _GRACE_SECONDS = 10.0

@@ -91,7 +91,7 @@ def plan(
 
 def next_step(job: Job) -> Step:
     """What is left to do for a run, told from its folder alone."""
-    from amago.training.header import lacks_control  # late: listings need no environments
+    from amago.saved.header import lacks_control  # late: listings need no environments
 
     if (job.run_dir / "result.json").is_file() and not lacks_control(job.run_dir):
         return "skip"

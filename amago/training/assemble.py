@@ -11,24 +11,24 @@ from typing import Any
 import torch
 
 from amago.agent.agent import Agent, resolve_context_length
+from amago.agent.device import resolve_device
 from amago.agent.update import Learner
 from amago.config import Config
 from amago.envs.elsewhere import LanesElsewhere
 from amago.envs.registry import make_vector
 from amago.evaluation.play import make_lanes
+from amago.process import prepare_process
 from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
+from amago.saved import checkpoint, kept
+from amago.saved.files import read_json
+from amago.saved.source import find_source
 from amago.seeding import derive, seed_torch
-from amago.training import checkpoint, kept
-from amago.training.device import resolve_device
 from amago.training.evaluation import evaluation_settings
-from amago.training.files import read_json
 from amago.training.logger import Logger
-from amago.training.process import prepare_process
 from amago.training.restored import keeps_later, restore_counters
 from amago.training.run import Custom, TrainingRun, epoch_steps, make_exploration
-from amago.training.source import find_source
 from amago.types import EnvSpec, VectorEnv
 
 _LOG = logging.getLogger("amago")

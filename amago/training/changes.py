@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import MACHINE_SETTINGS, Config, differences, override
-from amago.training.header import go_on_command
+from amago.saved.header import go_on_command
 
 _FIXED = re.compile(
     r"(env\.(id|ids|num_lanes)|encoder\..*|instruction\..*|memory|transformer\.(?!dropout$).*"

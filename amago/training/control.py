@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from amago.config import MACHINE_SETTINGS, Config, differences, override
-from amago.training.files import count_rows, read_json, write_json
-from amago.training.header import CONTROL, NO_MEMORY, read_config, read_header
+from amago.saved.files import count_rows, read_json, write_json
+from amago.saved.header import CONTROL, NO_MEMORY, read_config, read_header
 from amago.training.run import TrainingRun
 from amago.training.view import Silent, View
 

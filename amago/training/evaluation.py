@@ -19,9 +19,9 @@ from amago.nets.memory.diagnose import activation_maxima
 from amago.nets.memory.transformer import TransformerMemory
 from amago.rollout.random_policy import RandomPolicy
 from amago.rollout.stats import RolloutRecord
+from amago.saved.files import read_json, read_rows, write_json
+from amago.saved.header import read_header
 from amago.seeding import derive
-from amago.training.files import read_json, read_rows, write_json
-from amago.training.header import read_header
 from amago.types import Curriculum, EnvSpec, Policy, VectorEnv
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import signal
 import threading
 from collections.abc import Iterator
 
+from amago.saved.header import go_on_command
 from amago.stopping import Terminated
-from amago.training.header import go_on_command
 from amago.training.run import TrainingRun
 
 _LOG = logging.getLogger("amago")

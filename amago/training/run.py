@@ -19,8 +19,8 @@ from amago.replay.guard import WriterLock
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
 from amago.rollout.exploration import Exploration
+from amago.saved import checkpoint, kept
 from amago.seeding import derive
-from amago.training import checkpoint, kept
 from amago.training.collection import Collection, LocalCollection
 from amago.training.feed import Feed, LocalFeed
 from amago.training.logger import Logger

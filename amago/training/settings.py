@@ -36,9 +36,8 @@ class RunSettings:
     """Device: auto (a GPU for networks from a width of 128 on, or with images), cpu, cuda, cuda:1,
     mps."""
     bf16: bool = True
-    """Multiply in bfloat16 while learning on a GPU; a CPU always uses float32."""
-    tf32: bool = True
-    """Let a GPU multiply float32 numbers with TF32's shorter mantissa."""
+    """Shorter numbers in a GPU's products: bfloat16 while learning, TF32 elsewhere. A CPU always
+    uses float32."""
     threads: int = 0
     """Threads of torch; 0: torch's own choice."""
     report: bool = True

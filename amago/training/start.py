@@ -10,11 +10,9 @@ from typing import Any
 
 from amago.config import Config, differences, from_dict
 from amago.replay.guard import LOCK_NAME, WriterLock
-from amago.training import checkpoint, kept
-from amago.training.assemble import assemble
-from amago.training.changes import changed, check_goes_on, remembered
-from amago.training.files import empty_folder
-from amago.training.header import (
+from amago.saved import checkpoint, kept
+from amago.saved.files import empty_folder
+from amago.saved.header import (
     check_custom,
     check_kept,
     go_on_command,
@@ -23,9 +21,11 @@ from amago.training.header import (
     rewrite_header,
     write_header,
 )
-from amago.training.lost import lost_checkpoints
+from amago.saved.lost import lost_checkpoints
+from amago.saved.trust import check_address, check_env, without_services
+from amago.training.assemble import assemble
+from amago.training.changes import changed, check_goes_on, remembered
 from amago.training.run import Custom, TrainingRun
-from amago.training.trust import check_address, check_env, without_services
 
 _LOG = logging.getLogger("amago")
 _LEFT_BY_A_CRASH = {LOCK_NAME, "config.json.tmp"}

@@ -9,7 +9,7 @@ from typing import Any
 from amago.config import Config
 from amago.doctor.history import mean_age
 from amago.doctor.rules import diagnose
-from amago.training.files import read_rows
+from amago.saved.files import read_rows
 
 _LOG = logging.getLogger("amago")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
-from amago.training.packed import Card, read_card
-from amago.training.source import ZOO_PREFIX, zoo_names, zoo_path
+from amago.saved.packed import Card, read_card
+from amago.saved.source import ZOO_PREFIX, zoo_names, zoo_path
 
 _BARS = "▁▂▃▄▅▆▇█"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from amago.envs.catalogue import PRESETS, changed_settings
-from amago.training import packed
-from amago.training.files import read_json
-from amago.training.source import Source, find_source
-from amago.training.trust import check_env
+from amago.saved import packed
+from amago.saved.files import read_json
+from amago.saved.source import Source, find_source
+from amago.saved.trust import check_env
 
 
 def pack(

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from amago.training.source import zoo_names, zoo_path
+from amago.saved.source import zoo_names, zoo_path
 from amago.zoo.cards import Card, card_of, listing, reference, sparkline
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def watched() -> str:
     from amago.play.session import Session
     from amago.play.shelf import Shelf
     from amago.play.terminal import summary
-    from amago.training.process import prepare_process
+    from amago.process import prepare_process
 
     prepare_process(1)
     shelf = Shelf()

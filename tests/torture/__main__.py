@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from amago.training.header import git_commit
+from amago.saved.header import git_commit
 from torture.campaign import Outcome, campaign, tables, write
 from torture.runs import KINDS
 from torture.sweeps import KIND as SWEEP

@@ -23,12 +23,9 @@ class CloningSettings:
     """Weight of the filtered behaviour-cloning loss."""
     filter: Literal["binary", "exponential", "none"] = "binary"
     """Which actions are cloned: those of positive advantage, all by exp(advantage), or all."""
-    samples: int = 1
-    """Actions sampled to estimate V(s) in the filter (actions that are not discrete)."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "terms.cloning", "weight")
-        at_least(1, self, "terms.cloning", "samples")
 
 
 class CloningTerm(Term):
@@ -48,8 +45,7 @@ class CloningTerm(Term):
         return {"cloning/accepted": accepted.to(transitions.target.dtype).mean()}
 
     def _filter(self, transitions: Transitions) -> Tensor:
-        advantage = transitions.advantage(self.settings.samples)
-        return _FILTERS[self.settings.filter](advantage)
+        return _FILTERS[self.settings.filter](transitions.advantage)
 
 
 def binary_filter(advantage: Tensor) -> Tensor:

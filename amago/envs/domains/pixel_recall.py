@@ -10,7 +10,7 @@ from amago.envs.tasks.recall import Recall
 from amago.presets.base import RECIPE, Preset
 from amago.types import BARE_KEY, Array
 
-COLOURS = np.array([[220, 60, 50], [60, 170, 80], [60, 100, 210], [235, 190, 50]], np.uint8)
+_COLOURS = np.array([[220, 60, 50], [60, 170, 80], [60, 100, 210], [235, 190, 50]], np.uint8)
 _CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
@@ -62,10 +62,10 @@ class PixelRecall(Recall):
         frames[self._lanes, at[:, 0], at[:, 1]] = 128
         for lane in np.flatnonzero(showing):
             colour, row, column = cue[lane]
-            frames[lane, row : row + side, column : column + side] = COLOURS[colour]
+            frames[lane, row : row + side, column : column + side] = _COLOURS[colour]
         far = self.size - side
         for corner, (down, right) in enumerate(_CORNERS):
-            colours = COLOURS[self.corners[self._lanes, number, corner]]
+            colours = _COLOURS[self.corners[self._lanes, number, corner]]
             patch = frames[:, down * far :, right * far :][:, :side, :side]
             patch[asking] = colours[asking, None, None]
         return {BARE_KEY: frames}

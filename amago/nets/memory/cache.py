@@ -13,7 +13,7 @@ from torch import Tensor
 from amago.nets.sequences import upload
 from amago.types import Array
 
-WORTH_A_SPAN = 2048
+_WORTH_A_SPAN = 2048
 """Slots that must be left unread for one more span to pay for its calls."""
 
 
@@ -115,10 +115,10 @@ def _cut_lanes(filled: Array) -> list[tuple[int, int]]:
     """Cut the lanes where short ones would otherwise read much of what they cannot see.
 
     Lanes of one span all read as many slots as its longest; a lane joins the span before it
-    unless that leaves more than `WORTH_A_SPAN` more of them read for nothing.
+    unless that leaves more than `_WORTH_A_SPAN` more of them read for nothing.
     """
     longest = int(filled.max())
-    if longest * len(filled) - int(filled.sum()) <= WORTH_A_SPAN:
+    if longest * len(filled) - int(filled.sum()) <= _WORTH_A_SPAN:
         return [(0, len(filled))]
     starts = [0, *(np.flatnonzero(np.diff(filled)) + 1).tolist()]
     edges, longest, seen = [0], 0, 0
@@ -127,7 +127,7 @@ def _cut_lanes(filled: Array) -> list[tuple[int, int]]:
         wasted = longest * (start - first) - seen
         together = max(longest, own)
         seen += own * (stop - start)
-        if start and together * (stop - first) - seen - wasted > WORTH_A_SPAN:
+        if start and together * (stop - first) - seen - wasted > _WORTH_A_SPAN:
             edges.append(start)
             longest, seen = own, own * (stop - start)
         else:

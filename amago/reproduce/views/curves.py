@@ -10,7 +10,7 @@ from amago.report import panels
 from amago.report.curves import Styles, last_tenths, tenths_of_others
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.scores import reference_score
-from amago.reproduce.views.figure import Panel, draw_arms, draw_panels, styles_of
+from amago.reproduce.views.figure import Panel, clock_of_arms, draw_arms, draw_panels, styles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,14 +29,15 @@ def progress(claim: Claim, task: str, arms: Sequence[Arm], styles: Styles) -> Pa
     """The claim's metric over training."""
 
     def draw(axes: Axes) -> None:
-        draw_arms(axes, arms, lambda run: panels.series(run, claim.metric.evaluation), styles)
+        clock, metric = clock_of_arms(arms), claim.metric.evaluation
+        draw_arms(axes, arms, lambda run: panels.series(run, metric, clock), styles)
         levels = {name: reference_score(arms, claim.metric, name) for name in ("random", "oracle")}
         panels.draw_levels(axes, {name: at for name, at in levels.items() if at is not None})
         if claim.metric.percent:
             axes.set_ylim(-0.03, 1.03)
             panels.label_shares(axes)
         title = task or ("during training" if claim.adaptation else "")
-        panels.label_steps(axes, title, f"{claim.metric.label}, evaluation")
+        panels.label_steps(axes, title, f"{claim.metric.label}, evaluation", clock)
 
     return draw
 

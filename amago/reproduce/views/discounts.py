@@ -35,7 +35,7 @@ def _panel(arm: Arm, names: list[str]) -> Panel:
                 label = f"γ = {name.removeprefix(_PREFIX)}"
                 axes.plot(*mean_curve(curves), color=shades(place), linewidth=1.6, label=label)
         title = f"{arm.task}: {arm.name}" if arm.task else arm.name
-        panels.label_steps(axes, title, "mean Q, scaled rewards")
+        panels.label_steps(axes, title, "mean Q, scaled rewards", panels.clock_of(arm.runs))
 
     return draw
 

@@ -63,17 +63,23 @@ def draw_arms(
         draw_arm(axes, [curve(run) for run in arm.runs], arm.name, styles[arm.name])
 
 
+def clock_of_arms(arms: Sequence[Arm]) -> panels.Clock:
+    """What curves of some arms go along."""
+    return panels.clock_of(run for arm in arms for run in arm.runs)
+
+
 def metric_panel(
     arms: Sequence[Arm], key: str, title: str, unit: str, styles: Styles, *, log: bool = False
 ) -> Panel:
     """One logged metric of some arms over training."""
 
     def draw(axes: Axes) -> None:
-        draw_arms(axes, arms, lambda run: panels.series(run, key), styles)
+        clock = clock_of_arms(arms)
+        draw_arms(axes, arms, lambda run: panels.series(run, key, clock), styles)
         if log and axes.lines:
             lowest = min(float(np.min(line.get_ydata())) for line in axes.lines)
             axes.set_yscale("log" if lowest > 0 else "symlog")
-        panels.label_steps(axes, title.removeprefix(": "), unit)
+        panels.label_steps(axes, title.removeprefix(": "), unit, clock)
 
     return draw
 

@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from amago.training.files import read_rows
+from amago.saved.files import read_rows
 from amago.training.trackers.tracker import Pictures, Row
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from amago.config import Config
-from amago.training.files import read_rows
-from amago.training.header import read_header
+from amago.saved.files import read_rows
+from amago.saved.header import read_header
 
 Row = dict[str, Any]
 _COUNTS = ("seed", "epochs", "env_steps", "updates", "seconds", "episodes")

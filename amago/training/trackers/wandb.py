@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, to_dict
-from amago.training.files import read_json, write_json
+from amago.saved.files import read_json, write_json
 from amago.training.trackers.tracker import (
     Pictures,
     Row,

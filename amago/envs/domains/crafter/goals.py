@@ -18,7 +18,7 @@ from amago.checks import did_you_mean
 Goal = tuple[int, int, int]
 Tokens = NDArray[np.uint8]
 
-ACHIEVEMENTS = (
+_ACHIEVEMENTS = (
     "collect_coal", "collect_diamond", "collect_drink", "collect_iron", "collect_sapling",
     "collect_stone", "collect_wood", "defeat_skeleton", "defeat_zombie", "eat_cow", "eat_plant",
     "make_iron_pickaxe", "make_iron_sword", "make_stone_pickaxe", "make_stone_sword",
@@ -40,7 +40,7 @@ REACH = 2
 """Steps from which a travel goal counts as reached, and iron and diamond as near."""
 _RARE = ("iron", "diamond")
 
-_WORDS = {word for name in ACHIEVEMENTS for word in name.split("_")} | {"travel", "near"}
+_WORDS = {word for name in _ACHIEVEMENTS for word in name.split("_")} | {"travel", "near"}
 VOCABULARY = ("", *sorted(_WORDS), *map(str, COORDINATES))
 _TOKENS = {word: token for token, word in enumerate(VOCABULARY)}
 GOAL_SIZE = 3
@@ -53,12 +53,12 @@ def goal(*words: str | int) -> Goal:
     return first, second, third
 
 
-_ACHIEVEMENT_GOALS = {name: goal(*name.split("_")) for name in ACHIEVEMENTS}
+_ACHIEVEMENT_GOALS = {name: goal(*name.split("_")) for name in _ACHIEVEMENTS}
 TRAVEL_GOALS = {(x, y): goal("travel", x, y) for x in COORDINATES for y in COORDINATES}
-PLACE_GOALS = {(x, y): goal("place", x, y) for x in COORDINATES for y in COORDINATES}
+_PLACE_GOALS = {(x, y): goal("place", x, y) for x in COORDINATES for y in COORDINATES}
 NEAR_GOALS = {material: goal("near", material) for material in _RARE}
 GOALS = frozenset((*_ACHIEVEMENT_GOALS.values(), *TRAVEL_GOALS.values()))
-EXPANDED_GOALS = GOALS | {*PLACE_GOALS.values(), *NEAR_GOALS.values()}
+EXPANDED_GOALS = GOALS | {*_PLACE_GOALS.values(), *NEAR_GOALS.values()}
 
 
 def achieved_goals(
@@ -84,8 +84,8 @@ def achieved_goals(
         found.append(TRAVEL_GOALS[x, y])
     if near is not None:
         target = (position[0] + facing[0], position[1] + facing[1])
-        if after["place_stone"] > before["place_stone"] and target in PLACE_GOALS:
-            found.append(PLACE_GOALS[target])
+        if after["place_stone"] > before["place_stone"] and target in _PLACE_GOALS:
+            found.append(_PLACE_GOALS[target])
         found += [NEAR_GOALS[material] for material in _RARE if material in near]
     return np.array(found, np.uint8).reshape(-1, GOAL_SIZE)
 
@@ -107,7 +107,7 @@ def read_goal(text: str) -> Goal:
     )
     if location is not None:
         at = int(location[2]), int(location[3])
-        goals = TRAVEL_GOALS if location[1] == "travel" else PLACE_GOALS
+        goals = TRAVEL_GOALS if location[1] == "travel" else _PLACE_GOALS
         if at not in goals:
             raise ValueError(
                 f"expected both coordinates of {text!r} to be multiples of 5 from 0 to 60, got {at}"
@@ -118,7 +118,7 @@ def read_goal(text: str) -> Goal:
         found = goal(*words)
         if found in EXPANDED_GOALS:
             return found
-    known = [name.replace("_", " ") for name in ACHIEVEMENTS] + ["travel to (10, 10)", "near iron"]
+    known = [name.replace("_", " ") for name in _ACHIEVEMENTS] + ["travel to (10, 10)", "near iron"]
     raise ValueError(
         f"Crafter has no goal {text!r}; {did_you_mean(text, known)}Goals are {', '.join(known)}, "
         "build at (30, 30), near diamond, separated by commas, with x2 for twice"

@@ -32,7 +32,7 @@ _OBJECTS = {
 }  # fmt: skip
 _TOOLS = ("pickaxe", "sword")
 
-TECH_TREE = tuple(
+_TECH_TREE = tuple(
     goal(*name.split())
     for name in (
         "collect wood", "place table", "make wood pickaxe", "collect coal", "make wood sword",
@@ -47,17 +47,19 @@ TECH_TREE = tuple(
 def tech_tree(expanded: bool = False) -> tuple[Goal, ...]:
     """The progression; in Expanded Crafter being near iron and diamond comes before them."""
     if not expanded:
-        return TECH_TREE
+        return _TECH_TREE
     before = {goal("collect", material): near for material, near in NEAR_GOALS.items()}
     return tuple(
-        item for step in TECH_TREE for item in ((before[step], step) if step in before else (step,))
+        item
+        for step in _TECH_TREE
+        for item in ((before[step], step) if step in before else (step,))
     )
 
 
 def draw_instruction(generator: np.random.Generator, max_goals: int = MAX_GOALS) -> Tokens:
     """One to `max_goals` goals [k, 3], drawn independently of each other."""
     length = int(generator.integers(1, max_goals + 1))
-    return np.array([draw_goal(generator) for _ in range(length)], np.uint8)
+    return np.array([_draw_goal(generator) for _ in range(length)], np.uint8)
 
 
 def draw_tech_tree(
@@ -80,27 +82,27 @@ def draw_tech_tree(
     return np.array([tech_tree(expanded)[index] for index in chosen], np.uint8)
 
 
-def draw_goal(generator: np.random.Generator) -> Goal:
+def _draw_goal(generator: np.random.Generator) -> Goal:
     """One goal by the weights. "Wake up" is never drawn: it is learned by relabeling alone."""
     kind = _choice(generator, _KINDS)
     if kind == "travel":
-        return draw_travel(generator)
+        return _draw_travel(generator)
     thing = _choice(generator, _OBJECTS[kind])
     if kind == "make":
         return goal(kind, thing, _TOOLS[int(generator.integers(len(_TOOLS)))])
     return goal(kind, thing)
 
 
-def draw_travel(generator: np.random.Generator) -> Goal:
+def _draw_travel(generator: np.random.Generator) -> Goal:
     """A radius, the likelier the smaller, and the farthest location from the centre within it."""
     weights = _FARTHEST + 1.0 - np.arange(1, _FARTHEST + 1)
     radius = 1 + int(generator.choice(_FARTHEST, p=weights / weights.sum()))
-    locations = farthest_within(radius)
+    locations = _farthest_within(radius)
     return TRAVEL_GOALS[locations[int(generator.integers(len(locations)))]]
 
 
 @cache
-def farthest_within(radius: float) -> tuple[tuple[int, int], ...]:
+def _farthest_within(radius: float) -> tuple[tuple[int, int], ...]:
     """The locations farthest from the centre within a radius; the nearest, if none is within."""
     squares = {
         (x, y): (x - _CENTRE) ** 2 + (y - _CENTRE) ** 2 for x in COORDINATES for y in COORDINATES

@@ -79,7 +79,7 @@ class MazeRunner(GoalTask):
 
     def move(self, action: Array) -> Ragged:
         if self.continuous:
-            action = cardinal(action)
+            action = _cardinal(action)
         to = self.position + maze.MOVES[self.directions[self._lanes, action]]
         blocked = self.walls[self._lanes, to[:, 1], to[:, 0]]
         self.position = np.where(blocked[:, None], self.position, to)
@@ -154,7 +154,7 @@ class _DepthSensors:
         return self._task.draw(self._lane, self._seen)
 
 
-def cardinal(action: Array) -> Array:
+def _cardinal(action: Array) -> Array:
     """Vectors (x, y) [N, 2] as the direction of their larger component; x where they tie."""
     along_x = np.abs(action[:, 0]) >= np.abs(action[:, 1])
     return np.where(along_x, 2 * (action[:, 0] >= 0), 1 + 2 * (action[:, 1] >= 0))

@@ -39,7 +39,7 @@ class MetaWorldML1(gym.Env[Array, Array]):
             raise ValueError(f"expected split to be 'train' or 'test', got {split!r}")
         if not 1 <= horizon <= 500:
             raise ValueError(f"expected a horizon of 1 to 500, Meta-World's limit, got {horizon}")
-        cls, goals = _benchmark(full_name(task), goals_seed)
+        cls, goals = _benchmark(_full_name(task), goals_seed)
         self.goals = goals[split]
         self.horizon = horizon
         self.render_mode = render_mode
@@ -85,7 +85,7 @@ class MetaWorldML1(gym.Env[Array, Array]):
         return np.clip(obs, space.low, space.high)
 
 
-def full_name(task: str) -> str:
+def _full_name(task: str) -> str:
     """Meta-World's name of a task: reach becomes reach-v3."""
     names = metaworld.ML1.ENV_NAMES
     found = task if task in names else f"{task}-v3"

@@ -21,7 +21,7 @@ from torch import Tensor
 from amago.agent.agent import Agent
 from amago.config import Config, from_dict
 from amago.envs.joint import joint_tasks
-from amago.training.files import plain
+from amago.saved.files import plain
 
 SUFFIX = ".safetensors"
 _FORMAT = "amago agent 1"

@@ -12,8 +12,8 @@ import torch
 from amago.agent.agent import Agent, Parts
 from amago.config import Config, from_dict
 from amago.envs.registry import MakeEnv, env_spec
-from amago.training import checkpoint, kept, packed
-from amago.training.header import check_kept, read_header
+from amago.saved import checkpoint, kept, packed
+from amago.saved.header import check_kept, read_header
 
 _LOG = logging.getLogger("amago")
 ZOO_PREFIX = "zoo:"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amago.config import Config
 from amago.replay.reader import TrajectoryReader
-from amago.training.files import count_rows
+from amago.saved.files import count_rows
 
 
 def lost_checkpoints(folder: Path, config: Config) -> str | None:

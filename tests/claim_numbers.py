@@ -16,7 +16,7 @@ _COUNT = 10
 """Whole numbers up to this count seeds, arms and tasks; they are not looked up."""
 
 
-def _unsupported(claim: Claim) -> list[str]:
+def unsupported(claim: Claim) -> list[str]:
     """Numbers in the answer that no score, result, setting or table of the claim rounds to."""
     data = list(_data(claim))
     return [found[0] for found in _NUMBER.finditer(claim.answer) if not _is_in(found, data)]

@@ -20,7 +20,7 @@ def resolve_device(config: Config, spec: EnvSpec, local_rank: int = 0) -> torch.
     if name == "cuda" and local_rank:
         name = f"cuda:{local_rank}"
     device = find_device(name)
-    _allow_tf32(device, config.run.tf32)
+    _allow_tf32(device, config.run.bf16)
     return device
 
 

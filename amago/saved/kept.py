@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from amago.disk import sync_path
-from amago.training.files import read_json, write_json
+from amago.saved.files import read_json, write_json
 
 _EPOCH = re.compile(r"[0-9]{6}")
 _MADE_HERE = re.compile(r"[0-9]{6}(\.tmp)?")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from amago.config import Config, from_dict, to_dict
-from amago.training.files import read_json, write_json
-from amago.training.trust import check_files, trust_flag
+from amago.saved.files import read_json, write_json
+from amago.saved.trust import check_files, trust_flag
 
 CONTROL = "control"
 """The folder, inside that of a run, of the same training without memory."""

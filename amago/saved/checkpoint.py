@@ -25,9 +25,9 @@ from torch import Tensor
 from amago.agent.agent import Agent
 from amago.agent.update import Learner
 from amago.disk import sync_path
-from amago.training.counters import wrong_counter
-from amago.training.files import read_json, write_json
-from amago.training.kept import point
+from amago.saved.counters import wrong_counter
+from amago.saved.files import read_json, write_json
+from amago.saved.kept import point
 
 _FORMAT_VERSION = 1
 MODEL, _OPTIMIZER, _STATE = "model.safetensors", "optimizer.safetensors", "state.json"
