@@ -25,7 +25,7 @@ from amago.training.device import resolve_device
 from amago.training.evaluation import evaluation_settings
 from amago.training.files import read_json
 from amago.training.logger import Logger
-from amago.training.process import prepare_process
+from amago.training.process import prepare_learner
 from amago.training.restored import keeps_later, restore_counters
 from amago.training.run import Custom, TrainingRun, epoch_steps, make_exploration
 from amago.training.source import find_source
@@ -62,7 +62,7 @@ def _build(
     what_is_left: bool,
     opened: contextlib.ExitStack,
 ) -> TrainingRun:
-    prepare_process(config.run.threads)
+    prepare_learner(config)
     state = {} if latest is None else checkpoint.read_state(latest)
 
     # Lanes that collectors play need no environments here.

@@ -40,7 +40,7 @@ class RunSettings:
     tf32: bool = True
     """Let a GPU multiply float32 numbers with TF32's shorter mantissa."""
     threads: int = 0
-    """Threads of torch; 0: torch's own choice."""
+    """Threads of torch; 0: torch's own choice, without the cores of collectors beside it."""
     report: bool = True
     """Write report.html at the end: curves, a film, attention, adaptation. Takes seconds."""
     control: bool = False
