@@ -5,6 +5,8 @@
 Trains each preset without collectors, with one in sync and with one in async mode, in turn, round
 by round, on an otherwise idle machine (some forty minutes). Reported are seconds per epoch, without
 the first two, which warm up, and the last, which evaluates: the median over rounds of the mean.
+Beside them stand the seconds of the processor that the run's own process needed, which other work
+hardly changes, and what they allow at best: a collector can take collecting away, no more.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
@@ -26,10 +29,23 @@ VARIANTS = {
     "1 collector, async": ["--scale.collectors", "1", "--scale.mode", "async"],
 }
 WARM_UP = 2
+HEAD = """\
+| preset | variant | s per epoch | all rounds | CPU s: collecting + learning | speed-up | at best |
+|---|---|---|---|---|---|---|"""
 
 
-def epoch_seconds(preset: str, epochs: int, flags: list[str]) -> float:
-    """Mean seconds of an epoch of one run."""
+@dataclass(frozen=True)
+class Epoch:
+    """Means over the epochs of one run."""
+
+    seconds: float
+    collecting: float
+    """CPU seconds of the run's own process."""
+    learning: float
+
+
+def measure(preset: str, epochs: int, flags: list[str]) -> Epoch:
+    """An epoch of one run."""
     with tempfile.TemporaryDirectory(prefix="amago-beside-") as name:
         folder = Path(name) / "run"
         fixed = {"run.epochs": epochs, "run.threads": 1, "run.eval-episodes": 2,
@@ -39,7 +55,27 @@ def epoch_seconds(preset: str, epochs: int, flags: list[str]) -> float:
         command = [sys.executable, "-m", "amago", "train", preset, "--run-dir", str(folder)]
         subprocess.run([*command, *options, *flags], check=True, stdout=subprocess.DEVNULL)
         lines = (folder / "timing.jsonl").read_text().splitlines()
-    return mean(json.loads(line)["seconds"] for line in lines[WARM_UP:-1])
+    rows = [json.loads(line) for line in lines[WARM_UP:-1]]
+    names = ("seconds", "collect_cpu_seconds", "learn_cpu_seconds")
+    return Epoch(*(mean(row[name] for row in rows) for name in names))
+
+
+def table(preset: str, found: dict[str, list[Epoch]]) -> list[str]:
+    """A row per variant."""
+    alone = found["no collector"]
+    before = median(epoch.seconds for epoch in alone)
+    collecting = median(epoch.collecting for epoch in alone)
+    learning = median(epoch.learning for epoch in alone)
+    best = (collecting + learning) / max(collecting, learning)
+    rows = []
+    for variant, epochs in found.items():
+        every = " ".join(f"{epoch.seconds:.2f}" for epoch in epochs)
+        middle = median(epoch.seconds for epoch in epochs)
+        own = [median(getattr(e, name) for e in epochs) for name in ("collecting", "learning")]
+        cells = [preset, variant, f"{middle:.2f}", every, f"{own[0]:.2f} + {own[1]:.2f}",
+                 f"{before / middle:.2f}", f"{best:.2f}" if "async" in variant else ""]  # fmt: skip
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
 
 
 def main() -> None:
@@ -54,18 +90,15 @@ def main() -> None:
         parser.error(f"--epochs must be more than {WARM_UP + 1}, got {options.epochs}")
     shared = [part for item in options.set for part in ("--" + item).split("=", 1)]
     load = os.getloadavg()[0]
-    rows = ["| preset | variant | s per epoch | all rounds | speed-up |", "|---|---|---|---|---|"]
+    rows = [HEAD]
     for preset in options.presets:
-        found: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+        found: dict[str, list[Epoch]] = {variant: [] for variant in VARIANTS}
         for _ in range(options.rounds):
             for variant, flags in VARIANTS.items():
-                found[variant].append(epoch_seconds(preset, options.epochs, shared + flags))
-                print(f"{preset}, {variant}: {found[variant][-1]:.2f} s per epoch", flush=True)
-        alone = median(found["no collector"])
-        for variant, seconds in found.items():
-            every = " ".join(f"{value:.2f}" for value in seconds)
-            middle = median(seconds)
-            rows.append(f"| {preset} | {variant} | {middle:.2f} | {every} | {alone / middle:.2f} |")
+                found[variant].append(measure(preset, options.epochs, shared + flags))
+                last = found[variant][-1].seconds
+                print(f"{preset}, {variant}: {last:.2f} s per epoch", flush=True)
+        rows += table(preset, found)
     text = f"{os.cpu_count()} cores, load {load:.1f} before.\n\n" + "\n".join(rows)
     print(text)
     if options.write is not None:

@@ -143,7 +143,7 @@ def test_a_quick_run_leaves_out_what_takes_minutes() -> None:
 @pytest.mark.skipif(not LINUX, reason="limits of memory are Linux's")
 def test_an_update_that_does_not_fit_is_a_result_without_a_value() -> None:
     huge = replace(TINY, batch_size=2000, context_length=100)
-    answer = in_child("update", learner.update_payload(huge, 1, memory._ONCE, 0.4))
+    answer = in_child("update", learner.update_payload(huge, BENCH, memory._ONCE, 0.4))
     assert "out of memory at a limit of 0.4 GB" in answer["error"]
     result = learner.peak_result("learner", "huge", answer, 2.0)
     assert result.value is None and result.met is False and "out of memory" in result.note

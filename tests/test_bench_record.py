@@ -14,9 +14,10 @@ import pytest
 import torch
 from test_run_helpers import command
 
-from amago.bench import record, suite
+from amago.bench import record, rollout, suite
 from amago.bench.conditions import Bench
 from amago.bench.results import Result, Target
+from amago.envs.elsewhere import LanesElsewhere
 
 TARGET = Target("ratio", "≥", 0.6)
 FIRST = Result("learner", "tiny", 2.0, "s/update", "matmul", 0.5, 0.1, target=TARGET)
@@ -95,6 +96,7 @@ def test_only_lines_of_the_same_machine_threads_torch_and_effort_are_compared() 
         (("threads",), 1),
         (("versions", "torch"), "1.0"),
         (("quick",), True),
+        (("device",), "a GPU"),
     ):
         line = copy.deepcopy(now)
         node = line
@@ -104,6 +106,29 @@ def test_only_lines_of_the_same_machine_threads_torch_and_effort_are_compared() 
         assert record.latest([line], now) == {}, path
     other = copy.deepcopy(now) | {"commit": "another", "date": "earlier"}
     assert record.latest([other], now)[FIRST.key]["commit"] == "another"
+    assert other.pop("device") == "cpu", "lines without a device are older than --device"
+    assert record.latest([other], now)[FIRST.key]["commit"] == "another"
+
+
+def test_networks_are_measured_on_the_device_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[str] = []
+
+    def case(bench: Bench) -> list[Result]:
+        config = rollout.config_of(rollout.NARROW)
+        lanes = LanesElsewhere(config.env, seed=0, num_lanes=1)
+        agent: Any = rollout.agent_policy(config, bench.device)(lanes.spec)
+        seen.append(agent.discounts.device.type)
+        return []
+
+    monkeypatch.setattr(rollout, "AgentPolicy", lambda agent, seed: agent)
+    monkeypatch.setattr(suite, "CASES", {"rollout": case})
+    for name, device in (("auto", "cpu"), ("cpu", "cpu"), ("meta", "meta")):
+        assert command(capsys, "bench", "rollout", "--json", "--device", name)[0] == 0
+        assert seen.pop() == device
+    code, _, err = command(capsys, "bench", "rollout", "--device", "cuda:9")
+    assert code == 2 and "cuda:9 cannot be used here; try auto or cpu" in err
 
 
 def test_each_measurement_is_compared_with_its_newest_predecessor() -> None:

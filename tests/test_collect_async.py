@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+import torch
 from test_collect_helpers import rows, tiny, trained, trajectories
 
 from amago import api
+from amago.process import prepare_learner
+from amago.scale.collect_async import AsyncCollection
+from amago.scale.collect_dispatch import Dispatch
 from amago.scale.collect_ledger import Ledger
+from amago.scale.collect_weights import Weights
 
 pytestmark = pytest.mark.usefixtures("quick_children", "no_curves")
 
@@ -36,6 +44,40 @@ def test_the_learner_waits_for_a_collector_whose_weights_would_become_too_old() 
     held = ledger(epoch=4, collected=16)
     assert held.may_learn(30, oldest=20)
     assert not held.may_learn(30, oldest=19), "after 10 more updates it would be 21 behind"
+
+
+def test_a_learner_leaves_cores_to_collectors_that_play_beside_it_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    before = torch.get_num_threads()
+    try:
+        for changes, threads in (
+            ({"scale__mode": "async"}, 5),
+            ({"scale__mode": "async", "scale__address": "local"}, 5),
+            ({"scale__mode": "async", "scale__address": "auto"}, 6),
+            ({"scale__mode": "async", "run__threads": 7}, 7),
+            ({"scale__mode": "async", "env__num_lanes": 9, "scale__collectors": 9}, 1),
+            ({"scale__mode": "sync"}, 6),
+        ):
+            torch.set_num_threads(6)  # what torch or OMP_NUM_THREADS has chosen
+            prepare_learner(tiny(**{"scale__collectors": 3, "run__threads": 0, **changes}))
+            assert torch.get_num_threads() == threads, changes
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("published", "playing", "may"), [(10, None, True), (9, None, False), (20, 9, False)]
+)
+def test_the_learner_begins_before_new_weights_are_given_out_if_the_last_ones_may_be_played(
+    published: int, playing: int | None, may: bool
+) -> None:
+    collection = AsyncCollection.__new__(AsyncCollection)
+    collection._ledger = ledger(epoch=3, collected=12)
+    collection._version = published
+    collection._dispatch = cast(Dispatch, SimpleNamespace(oldest=playing))
+    assert collection._may_learn(Weights(20, {})) is may
 
 
 def test_an_async_run_keeps_the_ratio_and_bounds_the_lag(tmp_path: Path) -> None:

@@ -63,6 +63,23 @@ def test_an_async_run_with_killed_collectors_stores_each_share_once(tmp_path: Pa
     assert row["replay/trajectories"] == len(stored)
 
 
+def test_after_a_loss_as_many_collectors_play_as_before(tmp_path: Path) -> None:
+    played: list[tuple[int, int]] = []
+
+    class KillsOnce(api.Silent):
+        def epoch(self, metrics: dict[str, object], timing: dict[str, int]) -> None:
+            played.append((timing["collectors_lost"], timing["collectors"]))
+            if metrics["epoch"] == 1:
+                kill_one()
+            if played[-1] == (1, 2):
+                raise KeyboardInterrupt
+
+    config = tiny(scale__collectors=2, run__epochs=2000)
+    with pytest.raises(KeyboardInterrupt):
+        api.train(config, 3, tmp_path / "run", view=KillsOnce())
+    assert played[0][0] == 0 and played[-1] == (1, 2)
+
+
 def test_an_exception_in_an_environment_ends_the_run_with_its_traceback(tmp_path: Path) -> None:
     config = tiny("gym", scale__collectors=1, rollout__steps_per_epoch=10)
     with pytest.raises(RuntimeError, match=r"(?s)a collector raised .*the third step is broken"):

@@ -25,6 +25,7 @@ from amago.nets.memory.packed import _attend_padded, _attend_varlen, _varlen_ker
 from amago.nets.memory.transformer import causal_mix
 from amago.nets.precision import allow_bfloat16
 from amago.nets.sequences import Sequences
+from amago.nets.upload import _in_one_copy, upload_arrays
 from amago.training.feed import uploaded
 from amago.types import ObsSpec, Timestep
 
@@ -229,6 +230,24 @@ def test_an_acting_step_waits_once_for_the_device(kind, memory):
             _, state = policy.act(timestep(spec, [step, step, step]), state)
         if step:
             assert [name for name in waits.seen if name != "numpy"] == ["cpu"], waits.seen
+
+
+def test_what_an_acting_step_is_told_goes_to_the_device_in_one_copy():
+    step = timestep(tiny_spec("continuous"), [0, 3, 7])
+    arrays = {
+        "view": np.arange(30, dtype=np.uint8).reshape(3, 2, 5), "none": np.zeros((3, 0)),
+        "wide": np.arange(6.0).reshape(2, 3).T, "first": step.first, "time": step.time,
+        "place": step.obs["place"],
+    }  # fmt: skip
+    with Calls() as seen:
+        there = upload_arrays(arrays, torch.device("meta"))
+    assert seen.names.count("_to_copy") == 1
+    tensors = upload_arrays(arrays, torch.device("cpu"))
+    packed = _in_one_copy(tensors, torch.device("cpu"))
+    for name, array in arrays.items():
+        assert there[name].is_meta and there[name].shape == array.shape
+        assert packed[name].dtype == there[name].dtype == tensors[name].dtype
+        np.testing.assert_array_equal(packed[name].numpy(), array)
 
 
 def test_an_acting_step_takes_as_many_kernels_however_long_the_lanes_are():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from amago.agent.agent import Agent, action_mask
-from amago.nets.sequences import upload
+from amago.nets.upload import upload_arrays
 from amago.types import Array, Batch, Timestep
+
+_OBS = "obs/"
 
 
 class AgentPolicy:
@@ -56,25 +57,17 @@ class AgentPolicy:
 
 def batch_of(timestep: Timestep, device: torch.device) -> Batch:
     """A timestep's arrays as tensors: every lane is a sequence of one row."""
-
-    def tensor(array: Array) -> torch.Tensor:
-        return upload(torch.from_numpy(np.ascontiguousarray(array)), device)
-
-    goals = {}
+    names: tuple[str, ...] = ("prev_action", "prev_reward", "time", "first", "terminal")
     if timestep.instruction is not None:
         assert timestep.num_goals is not None and timestep.progress is not None
-        goals["instruction"] = tensor(timestep.instruction)
-        goals["num_goals"] = tensor(timestep.num_goals)
-        goals["progress"] = tensor(timestep.progress)
+        names += ("instruction", "num_goals", "progress")
+    arrays = {f"{_OBS}{key}": value for key, value in timestep.obs.items()}
+    arrays |= {name: getattr(timestep, name) for name in names}
+    moved = upload_arrays(arrays, device)
     return Batch(
-        obs={key: tensor(value) for key, value in timestep.obs.items()},
-        prev_action=tensor(timestep.prev_action),
-        prev_reward=tensor(timestep.prev_reward),
-        time=tensor(timestep.time),
-        first=tensor(timestep.first),
-        terminal=tensor(timestep.terminal),
+        obs={key: moved.pop(f"{_OBS}{key}") for key in timestep.obs},
         lengths=(1,) * len(timestep),
-        **goals,
+        **moved,
     )
 
 

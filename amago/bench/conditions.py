@@ -23,7 +23,7 @@ class Bench:
     threads: int = 1
     effort: Effort = field(default_factory=Effort)
     device: str = "cpu"
-    """Of the learner."""
+    """Where networks learn and act; collectors always act on the CPU."""
     quick: bool = False
     """Leave out what takes minutes."""
     say: Callable[[str], None] = _silent

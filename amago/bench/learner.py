@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+
 from amago.bench import matmul
 from amago.bench.conditions import Bench
 from amago.bench.flops import update_flops
@@ -127,22 +129,24 @@ def _peak(case: _UpdateCase, bench: Bench) -> Result:
     bench.say(f"learner: memory of {case.setting}")
     assert case.peak_gb is not None
     effort = Effort(rounds=1, max_rounds=1, block_seconds=0.0)
-    answer = in_child("update", update_payload(case.size, bench.threads, effort, 8 * case.peak_gb))
+    answer = in_child("update", update_payload(case.size, bench, effort, 8 * case.peak_gb))
     return peak_result("learner", case.setting, answer, case.peak_gb)
 
 
 def peak_result(case: str, setting: str, answer: dict[str, Any], most_gb: float) -> Result:
-    """Resident memory at its highest, interpreter and libraries included."""
+    """Memory at its highest: resident, interpreter and libraries included, or what tensors took
+    of a GPU."""
     target = Target("value", "≤", most_gb)
     if "error" in answer:
         return Result(case, setting, None, "GB at peak", target=target, note=answer["error"])
     return Result(case, setting, answer["peak_bytes"] / _GB, "GB at peak", target=target)
 
 
-def update_payload(size: Size, threads: int, effort: Effort, limit_gb: float) -> dict[str, Any]:
+def update_payload(size: Size, bench: Bench, effort: Effort, limit_gb: float) -> dict[str, Any]:
     return {
         "size": asdict(size),
-        "threads": threads,
+        "threads": bench.threads,
+        "device": bench.device,
         "effort": asdict(effort),
         "limit_bytes": limit_gb * _GB,
     }
@@ -154,20 +158,31 @@ def update_in_child(payload: dict[str, Any]) -> dict[str, Any]:
     fields = payload["size"]
     listed = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
     size = Size(**fields | listed)
-    learner, batch, product = make_learner(size), make_batch(size), matmul.multiplication()
+    device = torch.device(payload["device"])
+    learner, batch = make_learner(size, str(device)), make_batch(size).to(device)
+    product = matmul.multiplication(str(device))
     product()
     contenders: dict[str, Callable[[], Any]] = {
         "amago": lambda: learner.step(batch),
         "matmul": product,
     }
-    limit = limit_memory(payload["limit_bytes"])
+    # CUDA reserves far more addresses than it uses, and has its own limit.
+    limit = (
+        payload["limit_bytes"] if device.type == "cuda" else limit_memory(payload["limit_bytes"])
+    )
     try:
         timings = interleave(contenders, Effort(**payload["effort"]))
+    except torch.OutOfMemoryError:
+        return {"error": f"out of memory of {device}"}
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
         return {"error": f"out of memory at a limit of {limit / _GB:.1f} GB"}
     return {
         "timings": {name: asdict(timing) for name, timing in timings.items()},
-        "peak_bytes": peak_bytes(),
+        "peak_bytes": _peak_bytes(device),
     }
+
+
+def _peak_bytes(device: torch.device) -> int:
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else peak_bytes()

@@ -59,7 +59,7 @@ def _learning(case: _LongCase, bench: Bench, size: Size) -> list[Result]:
     setting = f"learning, d={size.model_dim}, {size.num_layers} layers, 1x{case.length:,}"
     bench.say(f"memory: {setting}")
     effort = _ONCE if case.slow else bench.effort
-    answer = in_child("update", update_payload(size, bench.threads, effort, 1.5 * case.most_gb))
+    answer = in_child("update", update_payload(size, bench, effort, 1.5 * case.most_gb))
     peak = peak_result("memory", setting, answer, case.most_gb)
     target = None if case.most_seconds is None else Target("value", "≤", case.most_seconds)
     if "error" in answer:
@@ -86,7 +86,9 @@ def _acting(bench: Bench, contexts: tuple[int, int], size: Size) -> list[Result]
         ("long", long, long),
     ):
         bench.say(f"memory: acting, filling a context of {context:,} with {steps:,} steps")
-        contenders[name] = _actor(replace(size, context_length=context, horizon=False), steps)
+        contenders[name] = _actor(
+            replace(size, context_length=context, horizon=False), steps, bench.device
+        )
     bench.say("memory: acting")
     timings = interleave(contenders, bench.effort)
     base = timings["short"]
@@ -105,10 +107,10 @@ def _acting(bench: Bench, contexts: tuple[int, int], size: Size) -> list[Result]
     ]
 
 
-def _actor(size: Size, steps: int) -> Callable[[], None]:
+def _actor(size: Size, steps: int, device: str) -> Callable[[], None]:
     """A contender that takes one step more after `steps` steps."""
     torch.manual_seed(0)
-    policy = AgentPolicy(Agent(spec_of(size), config_of(size)), seed=0)
+    policy = AgentPolicy(Agent(spec_of(size), config_of(size)).to(device), seed=0)
     rng = np.random.default_rng(0)
     obs = rng.standard_normal((1, OBS_SIZE), np.float32)
     flag, reward = np.zeros(1, np.bool_), np.zeros(1, np.float32)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from amago.bench.conditions import SOURCE, Bench
 from amago.bench.results import Result
 from amago.saved.header import git_commit
@@ -37,6 +39,7 @@ def history_line(bench: Bench, results: Sequence[Result]) -> dict[str, Any]:
         "commit": git_commit(),
         "machine": {"model": _cpu_model(), "cores": os.cpu_count(), "system": platform.platform()},
         "threads": bench.threads,
+        "device": _device_name(bench.device),
         "quick": bench.quick,
         "python": platform.python_version(),
         "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
@@ -72,7 +75,7 @@ def _conditions(line: dict[str, Any]) -> tuple[Any, ...]:
     machine = line["machine"]
     return (
         machine["model"], machine["cores"], line["threads"], line["versions"]["torch"],
-        line["quick"],
+        line["quick"], line.get("device", "cpu"),
     )  # fmt: skip
 
 
@@ -100,6 +103,10 @@ def change(result: Result, before: dict[str, Any] | None) -> str:
             moves.append(f"{name} {100.0 * (now / then - 1.0):+.1f}%")
     uncertain = " (disturbed)" if before["disturbed"] or result.disturbed else ""
     return (", ".join(moves) or "–") + uncertain
+
+
+def _device_name(device: str) -> str:
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 def _cpu_model() -> str:

@@ -87,13 +87,16 @@ def _beside_yardsticks(
     """Against the same collection without any network, and against the obvious implementation."""
     config = config_of(acting)
     loops = {
-        "amago": Loop(config, lanes, agent_policy(config), opened),
+        "amago": Loop(config, lanes, agent_policy(config, bench.device), opened),
         "no network": Loop(config, lanes, lambda spec: RandomPolicy(spec, 0), opened),
     }
     if plain:
         # Without a cache a step costs what the whole history costs: minutes with many lanes.
         loops["plain"] = Loop(
-            config, lanes, lambda spec: PlainPolicy(PlainAgent(spec, config)), opened
+            config,
+            lanes,
+            lambda spec: PlainPolicy(PlainAgent(spec, config).to(bench.device)),
+            opened,
         )
     timings = interleave(loops, bench.effort)
     mine = timings.pop("amago")
@@ -112,7 +115,8 @@ def _best(
     acting: _Acting, lanes: Sequence[int], least: float, bench: Bench, opened: contextlib.ExitStack
 ) -> Result:
     config = config_of(acting)
-    loops = {str(count): Loop(config, count, agent_policy(config), opened) for count in lanes}
+    policy = agent_policy(config, bench.device)
+    loops = {str(count): Loop(config, count, policy, opened) for count in lanes}
     timings = interleave(loops, bench.effort)
     rates = {name: loops[name].steps / timing.seconds for name, timing in timings.items()}
     best = max(rates, key=lambda name: rates[name])
@@ -129,10 +133,10 @@ def _describe(acting: _Acting) -> str:
     return f"T-Maze {acting.corridor}, d={acting.model_dim}, {acting.num_layers} layers"
 
 
-def agent_policy(config: Config) -> Callable[[EnvSpec], Policy]:
+def agent_policy(config: Config, device: str = "cpu") -> Callable[[EnvSpec], Policy]:
     def make(spec: EnvSpec) -> Policy:
         torch.manual_seed(0)
-        return AgentPolicy(Agent(spec, config), seed=0)
+        return AgentPolicy(Agent(spec, config).to(device), seed=0)
 
     return make
 

@@ -33,7 +33,8 @@ class BenchOptions:
     threads: int = 0
     """Threads for torch; 0 leaves torch's own choice."""
     device: str = "cpu"
-    """Device of the learner that is measured: cpu, cuda, cuda:1."""
+    """Where networks learn and act: auto (a GPU, where there is one), cpu, cuda, cuda:1. Collectors
+    act on the CPU."""
 
 
 def bench(arguments: Sequence[str]) -> int:
@@ -54,7 +55,7 @@ def bench(arguments: Sequence[str]) -> int:
     conditions = Bench(
         threads=torch.get_num_threads(),
         effort=QUICK if options.quick else Effort(),
-        device=str(find_device(options.device)),
+        device=str(find_device(_device(options.device))),
         quick=options.quick,
         say=lambda message: print(f"bench: {message}", file=sys.stderr, flush=True),
     )
@@ -77,3 +78,12 @@ def bench(arguments: Sequence[str]) -> int:
     if history is not None:
         record.append(history, line)
     return 0
+
+
+def _device(name: str) -> str:
+    """What auto means here, where networks of many widths are measured."""
+    import torch
+
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"

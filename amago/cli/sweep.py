@@ -13,7 +13,7 @@ from amago.cli.baseline import baseline_options
 from amago.cli.parsing import gathered, parse
 from amago.cli.train import train_options
 from amago.scale.settings import ScaleSettings
-from amago.sweep.jobs import OWN, Command, amago_command, flags, method_of
+from amago.sweep.jobs import OWN, Command, Job, Step, amago_command, flags, method_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class SweepOptions:
     jobs: int = 2
     """Runs at a time, each on one thread."""
     devices: tuple[str, ...] = ()
-    """GPUs to hand out to the runs, in turn: 0 1. Each run sees its own alone, as cuda:0."""
+    """GPUs to hand out to the runs, in turn: 0 1. Each run sees its own alone, as cuda:0. On a
+    cluster Ray hands them out: --set run.device=cuda gives every run one."""
     root: Path = Path("runs/sweep")
     """Folder of the sweep; sweeps that share one are compared with each other."""
     address: Annotated[str, tyro.conf.arg(name="scale.address")] = ""
@@ -65,7 +66,11 @@ def sweep(arguments: Sequence[str]) -> int:
     ]
     record_command(options.root, ["amago", "sweep", *arguments])
     outcome = run_jobs(
-        jobs, options.jobs, options.root, command=_command(options.address), devices=options.devices
+        jobs,
+        options.jobs,
+        options.root,
+        command=_command(options.address, options.devices),
+        devices=options.devices,
     )
     if outcome.exit_code == 0 or outcome.done:
         summarise_sweep(options.root)
@@ -83,13 +88,23 @@ def check_settings(preset: str, overrides: Mapping[str, str]) -> None:
         baseline_options(method, preset, flags(settings))
 
 
-def _command(address: str) -> Command:
+def _command(address: str, devices: Sequence[str] = ()) -> Command:
     """How each run is started: beside the sweep, or on a node of a cluster."""
     ScaleSettings(address=address)  # refuses what is no address
     if not address:
         return amago_command
+    if devices:
+        raise ValueError(
+            f"--devices names GPUs of this machine, got {' '.join(devices)} with --scale.address "
+            f"{address}; on a cluster Ray hands them out: give --set run.device=cuda instead"
+        )
     from amago.scale.ray_cluster import Cluster
     from amago.scale.ray_job import on_cluster
 
     Cluster(address, 1).close()  # a cluster that does not answer should fail here, not per run
-    return lambda job, step: on_cluster(address, amago_command(job, step), job.run_dir)
+
+    def start(job: Job, step: Step) -> list[str]:
+        num_gpus = int(job.overrides.get("run.device", "").startswith("cuda"))
+        return on_cluster(address, amago_command(job, step), job.run_dir, num_gpus)
+
+    return start

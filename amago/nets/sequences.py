@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from amago.nets.upload import numbers_on
+
 
 class Sequences:
     """Where each of B sequences lies among M packed rows.
@@ -95,7 +97,7 @@ class Sequences:
     @cached_property
     def _counts(self) -> Int[Tensor, " B"]:
         """The lengths, on the device."""
-        return _numbers_on(self.device, self.lengths)
+        return numbers_on(self.device, self.lengths)
 
     def _repeated(self, counts: Int[Tensor, " B"], size: int) -> Int[Tensor, " size"]:
         """The number of each sequence, `counts` times each; `size` in all."""
@@ -106,18 +108,6 @@ class Sequences:
     def offsets(self) -> Int[Tensor, " edges"]:
         """Where each sequence begins, and where the last one ends, as kernels read it."""
         return F.pad(self._counts.cumsum(0), (1, 0)).to(torch.int32)
-
-
-def _numbers_on(device: torch.device, numbers: Sequence[int]) -> Int[Tensor, " N"]:
-    """Whole numbers as a tensor on a device."""
-    return upload(torch.tensor(numbers, dtype=torch.int64), device)
-
-
-def upload(x: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the CPU on a device; the caller does not wait for the copy to a GPU."""
-    if device.type == "cuda":
-        return x.pin_memory().to(device, non_blocking=True)
-    return x.to(device)
 
 
 def _take(x: Tensor, index: Int[Tensor, " K"]) -> Tensor:

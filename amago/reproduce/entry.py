@@ -58,7 +58,7 @@ class Experiment:
     """A claim with training runs behind it."""
 
     paper: str
-    """The figure or table that it answers to."""
+    """The figure or table that it answers to; empty: none."""
     claim: str
     """Its folder in results/, a sentence with hyphens."""
     question: str

@@ -19,6 +19,7 @@ from amago.reproduce.plan import Planned, missing_presets, planned, resolve
 from amago.sweep.jobs import next_step
 
 _STATES = {"holds": "holds", "fails": "does not hold", "open": "not known yet"}
+_NO_FIGURE = "not in the paper"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def table(entries: Mapping[str, Entry], where: Where, known: Mapping[str, Pace])
         lines.add_column(column, justify="right", no_wrap=True)
     lines.add_column("claim", no_wrap=True)
     for name, entry in entries.items():
-        lines.add_row(name, entry.paper, *_cells(entry, where, known))
+        lines.add_row(name, entry.paper or _NO_FIGURE, *_cells(entry, where, known))
     note = (
         "hours: of one core for all runs, from the pace of earlier runs; ?: never timed. "
         "`amago reproduce NAME --list` shows arms and budgets."
@@ -90,7 +91,7 @@ def table(entries: Mapping[str, Entry], where: Where, known: Mapping[str, Pace])
 def details(name: str, entry: Entry, where: Where, known: Mapping[str, Pace]) -> Group:
     """One entry: what it asks, its arms, its budget, and what must hold."""
     runs, predicted, state = _cells(entry, where, known)
-    text = [f"{name}: {entry.paper}"]
+    text = [f"{name}: {entry.paper or _NO_FIGURE}"]
     if isinstance(entry, Experiment):
         seeds = where.seeds or entry.seeds
         text += [
@@ -145,8 +146,12 @@ def _arm_names(entry: Experiment) -> list[str]:
 
 
 def _budget(entry: Experiment, where: Where) -> str:
-    run = where.runs(entry)[0]
-    config = resolve(run.job.preset, [f"{k}={v}" for k, v in run.job.overrides.items()])
-    text = f"{config.run.epochs} epochs of {config.run.updates_per_epoch} updates"
-    limit = config.run.max_minutes
-    return text if limit is None else f"{text}, at most {limit:g} minutes"
+    """The budget of a run; arms may have different ones."""
+    said: dict[str, None] = {}
+    for run in where.runs(entry):
+        settings = [f"{key}={value}" for key, value in run.job.overrides.items()]
+        config = resolve(run.job.preset, settings).run
+        text = f"{config.epochs} epochs of {config.updates_per_epoch} updates"
+        limit = "" if config.max_minutes is None else f", at most {config.max_minutes:g} minutes"
+        said[text + limit] = None
+    return "; ".join(said)

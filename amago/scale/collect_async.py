@@ -87,10 +87,11 @@ class AsyncCollection:
         self._dispatch.fleet.close()
 
     def _may_learn(self, weights: Weights) -> bool:
-        # The published weights are those of the next share, so they count as being played with.
-        return self._version == weights.version and self._ledger.may_learn(
-            weights.version, self._dispatch.oldest
-        )
+        # The next share may be handed out with the weights that were published last, so they
+        # count as being played with.
+        oldest = self._dispatch.oldest
+        oldest = self._version if oldest is None else min(oldest, self._version)
+        return self._ledger.may_learn(weights.version, oldest)
 
     def _count(self, run: TrainingRun) -> list[_Stored]:
         """Take the harvests that belong to this epoch; later ones wait for theirs."""

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from amago.config import Config
+from amago.process import cores_to_learn
 from amago.scale.learn_group import Seat, open_store
 
 _GRACE_SECONDS = 10.0
@@ -41,7 +42,7 @@ class RankProcesses:
 
     def __init__(self, config: Config) -> None:
         size = config.scale.learners
-        threads = config.run.threads or max(1, (os.cpu_count() or 1) // size)
+        threads = config.run.threads or max(1, cores_to_learn(config) // size)
         torch.set_num_threads(threads)
         self.store = open_store(_HOST)
         address = f"{_HOST}:{self.store.port}"

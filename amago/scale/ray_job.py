@@ -1,6 +1,6 @@
 """One run of a sweep on some node of a Ray cluster.
 
-    python -m amago.scale.ray_job ADDRESS RUN_DIR COMMAND…
+    python -m amago.scale.ray_job ADDRESS RUN_DIR GPUS COMMAND…
 
 A process of the sweep's machine that stands for the run: it prints what the run prints, ends as
 the run ends, and passes a SIGTERM on. The run has a folder on its node, because LMDB is not for
@@ -32,7 +32,9 @@ _MOST_NODES = 3
 class _RunOnNode:
     """A run as a child process of a Ray actor."""
 
-    def __init__(self, run_dir: str, command: Sequence[str], packed: bytes | None) -> None:
+    def __init__(
+        self, run_dir: str, command: Sequence[str], packed: bytes | None, num_gpus: int
+    ) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="amago-run-"))
         self._folder, self._log = self._home / Path(run_dir).name, self._home / "log"
         if packed is not None:
@@ -44,6 +46,8 @@ class _RunOnNode:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                # Ray shows a run the GPU that it was given; one that was given none sees none.
+                env={**os.environ, **({} if num_gpus else {"CUDA_VISIBLE_DEVICES": ""})},
                 start_new_session=True,
             )
 
@@ -77,20 +81,20 @@ def _unpack(packed: bytes, folder: Path) -> None:
         tar.extractall(folder, filter="data")
 
 
-def on_cluster(address: str, command: Sequence[str], run_dir: Path) -> list[str]:
-    """The command that runs another one somewhere on a cluster."""
-    here = [sys.executable, "-m", "amago.scale.ray_job", address, str(run_dir)]
+def on_cluster(address: str, command: Sequence[str], run_dir: Path, num_gpus: int = 0) -> list[str]:
+    """The command that runs another one somewhere on a cluster, with a core and so many GPUs."""
+    here = [sys.executable, "-m", "amago.scale.ray_job", address, str(run_dir), str(num_gpus)]
     return [*here, *command]
 
 
-def main(address: str, run_dir: str, *command: str) -> int:
+def main(address: str, run_dir: str, num_gpus: str, *command: str) -> int:
     stops: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
     cluster = Cluster(address, 1)
     try:
         for _ in range(_MOST_NODES):
             try:
-                return _follow(cluster.ray, run_dir, command, stops)
+                return _follow(cluster.ray, run_dir, command, stops, int(num_gpus))
             except cluster.ray.exceptions.RayActorError as error:
                 print(f"the run's node was lost ({type(error).__name__}); it begins again")
         return 1
@@ -98,11 +102,12 @@ def main(address: str, run_dir: str, *command: str) -> int:
         cluster.close()
 
 
-def _follow(ray: Any, run_dir: str, command: Sequence[str], stops: list[int]) -> int:
+def _follow(ray: Any, run_dir: str, command: Sequence[str], stops: list[int], num_gpus: int) -> int:
     folder = Path(run_dir)
     packed = _pack(folder) if (folder / "config.json").exists() else None
-    remote = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(_RunOnNode)
-    actor = remote.remote(run_dir, list(command), packed)
+    options = {"num_cpus": 1, "num_gpus": num_gpus, "max_restarts": 0}
+    remote = ray.remote(scheduling_strategy="SPREAD", **options)(_RunOnNode)
+    actor = remote.remote(run_dir, list(command), packed, num_gpus)
     code, log, metrics = None, 0, 0
     while code is None:
         time.sleep(_LOOK_SECONDS)

@@ -17,7 +17,7 @@ from amago.config import Config
 from amago.envs.elsewhere import LanesElsewhere
 from amago.envs.registry import make_vector
 from amago.evaluation.play import make_lanes
-from amago.process import prepare_process
+from amago.process import prepare_learner
 from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
@@ -62,7 +62,7 @@ def _build(
     what_is_left: bool,
     opened: contextlib.ExitStack,
 ) -> TrainingRun:
-    prepare_process(config.run.threads)
+    prepare_learner(config)
     state = {} if latest is None else checkpoint.read_state(latest)
 
     # Lanes that collectors play need no environments here.

@@ -39,7 +39,7 @@ class RunSettings:
     """Shorter numbers in a GPU's products: bfloat16 while learning, TF32 elsewhere. A CPU always
     uses float32."""
     threads: int = 0
-    """Threads of torch; 0: torch's own choice."""
+    """Threads of torch; 0: torch's own choice, without the cores of collectors beside it."""
     report: bool = True
     """Write report.html at the end: curves, a film, attention, adaptation. Takes seconds."""
     control: bool = False

@@ -32,7 +32,9 @@ COLUMNS = (
 )
 _RARE_COLUMNS = (
     ("collectors", "collectors"),
-    ("lag", "lag_mean"),
+    ("collectors lost", "collectors_lost"),
+    ("mean lag", "lag_mean"),
+    ("most lag", "lag_max"),
     ("learners", "learners"),
     ("restarts", "env/restarts"),
     ("damaged", "replay/damaged"),

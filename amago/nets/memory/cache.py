@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from amago.nets.sequences import upload
+from amago.nets.upload import upload
 from amago.types import Array
 
 _WORTH_A_SPAN = 2048
