@@ -155,7 +155,8 @@ def test_the_page_of_a_claim_has_its_verdict_its_tables_and_its_arms(
     claim = read_claim(write_arms(experiment, tmp_path, experiment.arms[:3]))
     page = claim_page(claim)
     assert f"# {experiment.question}" in page and f"amago reproduce {name}" in page
-    assert f"For comparison: {experiment.paper} of the paper." in page
+    ours = experiment.paper.startswith("the ")
+    assert f"For comparison: {experiment.paper}{'' if ours else ' of the paper'}." in page
     for arm in claim.arms:
         assert f"{arm.name} (earlier settings, commit `c0ffee`)" in page
     assert "Holds: " in page or "Does not hold" in page or "Not known yet" in page

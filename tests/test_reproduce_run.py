@@ -26,7 +26,7 @@ from amago.reproduce.claims.claim import read_claim
 from amago.reproduce.claims.holds import verdicts
 from amago.reproduce.claims.numbers import _unsupported
 from amago.reproduce.claims.pages import write_all, write_indexes
-from amago.reproduce.claims.probes import probe_success
+from amago.reproduce.claims.probes import probe_score
 from amago.reproduce.entry import Experiment, Measurement, Probe, Variant
 from amago.reproduce.listing import Where, _hours, forecast
 from amago.reproduce.pace import Pace, paces, recorded_pace
@@ -239,8 +239,8 @@ def test_the_board_stands_between_its_markers_and_nothing_without_one(tmp_path: 
 
 def test_success_in_a_probe_is_that_of_drawn_instructions(only_tiny: None, tmp_path: Path) -> None:
     run = read_run(write_arms(TINY, tmp_path, seeds=1) / "data" / "full" / "seed-0")
-    assert probe_success(run, "longer") == pytest.approx(0.9)
-    assert probe_success(run, "no such probe") is None
+    assert probe_score(run, "longer") == pytest.approx(0.9)
+    assert probe_score(run, "no such probe") is None
 
 
 def test_pages_of_entries_and_of_hand_written_claims_stand_in_one_index(

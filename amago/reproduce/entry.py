@@ -51,6 +51,10 @@ class Probe:
     """The checkpoint: latest, best, or "kept" for each that `run.keep_interval` kept."""
     episodes: int = 200
     """Rollouts per instruction and checkpoint."""
+    measure: str = "success"
+    """What is counted, by its name in measures.py; instructions are counted by success."""
+    greedy: bool | None = None
+    """Take the most likely actions; unset: as in the run's evaluations."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.beside_dark_key_to_door import BUDGET, SHAPE
 
 ENTRY = Experiment(
     paper="Figure 20",
@@ -14,7 +15,8 @@ ENTRY = Experiment(
         Variant("full"),
         Variant("Algorithm Distillation", baseline="algorithm-distillation"),
     ),
-    set=("env.kwargs.grid=8", "env.kwargs.trial_limit=50", "env.kwargs.horizon=500"),
+    set=SHAPE,
+    on_cpu=BUDGET,
     view="trials",
     control="Algorithm Distillation",
     holds=("full > Algorithm Distillation, intervals apart",),
