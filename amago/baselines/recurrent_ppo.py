@@ -89,6 +89,11 @@ class _PpoRun:
             networks, self.lanes.rows, seed=settings.action_seed, greedy=settings.greedy
         )
 
+    def out_of_time(self, running: float) -> bool:
+        """Whether training has taken as long as it may, with the seconds of the running epoch."""
+        limit = self.config.run.max_minutes
+        return limit is not None and self.seconds + running >= 60 * limit
+
     def minibatches(self) -> int:
         """Gradient updates of an epoch."""
         rows = self.steps_per_epoch * self.lanes.num_envs
@@ -108,7 +113,7 @@ def train(
 ) -> dict[str, Any]:
     """Train and test the baseline in a new run folder; the result, as in result.json.
 
-    Ends after the configuration's epochs, or once `stop_when` says so of one.
+    Ends after the configuration's epochs or minutes, or once `stop_when` says so of one.
     """
     prepare_process(config.run.threads)
     with _opened(folder, config, seed, settings, preset, overwrite) as run:
@@ -192,7 +197,7 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     run.epoch, run.updates = epoch, run.updates + run.minibatches()
     metrics = {"epoch": epoch, **flatten("rollout", run.lanes.take_records()), **_losses(run)}
     metrics |= {"env_steps": run.env_steps, "updates": run.updates}
-    last = epoch == run.config.run.epochs
+    last = epoch == run.config.run.epochs or run.out_of_time(clock.total())
     if last or epoch % run.config.run.eval_interval == 0:
         view.phase("evaluating")
         metrics |= _evaluate(run)

@@ -38,6 +38,11 @@ class RunRecord:
 
     def minutes(self, epoch: int) -> float | None:
         """Wall time when an epoch was complete; None where it was not timed."""
+        exported = [
+            row["minutes"] for row in self.metrics if row["epoch"] == epoch and "minutes" in row
+        ]
+        if exported:
+            return float(exported[0])
         spent = [float(row["seconds"]) for row in self.timing if row["epoch"] <= epoch]
         return sum(spent) / 60 if len(spent) == epoch else None
 

@@ -10,22 +10,28 @@ from amago.rollout.scores import COMPARED
 from amago.rollout.stats import RolloutRecord
 
 Records = Sequence[RolloutRecord]
-_LAST_STEPS = 500
+_STEPS = 500
 
 
-def _doors(records: Records, since: int | None = None) -> float:
-    """Doors opened per rollout of Dark Key-To-Door, or in its last steps alone.
+def _doors(records: Records) -> float:
+    """Doors opened per rollout of Dark Key-To-Door."""
+    return float(np.mean([len(_opened(record)) for record in records]))
 
-    A trial earns 1 for the key and 1 for the door, and a door needs its key.
-    """
-    counts = [
-        sum(
-            trial.earned > 1.5 and (since is None or trial.end > record.length - since)
-            for trial in record.trials
-        )
-        for record in records
-    ]
+
+def _first_doors(records: Records) -> float:
+    """Doors opened in the first 500 steps of a longer rollout."""
+    return float(np.mean([sum(at <= _STEPS for at in _opened(record)) for record in records]))
+
+
+def _last_doors(records: Records) -> float:
+    """Doors opened in the last 500 steps of a longer rollout."""
+    counts = [sum(at > record.length - _STEPS for at in _opened(record)) for record in records]
     return float(np.mean(counts))
+
+
+def _opened(record: RolloutRecord) -> list[int]:
+    """Steps after which doors were opened: a trial earns 1 for the key, then 1 for the door."""
+    return [trial.end for trial in record.trials if trial.earned > 1.5]
 
 
 def _goals(records: Records) -> float:
@@ -41,7 +47,8 @@ def _answers(records: Records) -> float:
 MEASURES: dict[str, Callable[[Records], float | None]] = {
     "success": COMPARED["success"].of,
     "doors": _doors,
-    "last-doors": lambda records: _doors(records, _LAST_STEPS),
+    "first-doors": _first_doors,
+    "last-doors": _last_doors,
     "goals": _goals,
     "answers": _answers,
 }

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from amago.report.panels import PALETTE
-from amago.report.tables import number
 from amago.reproduce.claims.claim import Claim
-from amago.reproduce.claims.markdown import markdown, wrapped
-from amago.reproduce.claims.probes import probe_score
-from amago.reproduce.claims.scores import known, mean
-from amago.reproduce.entry import Experiment
-from amago.reproduce.published import AUTHORS_STEPS, Published, authors_scores
-from amago.reproduce.registry import by_folder
+from amago.reproduce.claims.counted import counted_table, names_of, probes_of, seeds_of
+from amago.reproduce.claims.markdown import wrapped
+from amago.reproduce.claims.scores import mean
+from amago.reproduce.published import AUTHORS_STEPS, authors_scores
 from amago.reproduce.views.curves import progress
 from amago.reproduce.views.figure import Panel, draw_panels, styles_of
 
@@ -34,30 +30,23 @@ def draw(claim: Claim, path: Path) -> None:
     """Training, and one panel per probe."""
     styles = styles_of(claim)
     drawn = [progress(claim, task, arms, styles) for task, arms in claim.tasks.items()]
-    draw_panels([*drawn, *(_panel(claim, probe) for probe in _probes(claim))], path)
+    draw_panels([*drawn, *(_panel(claim, probe) for probe in probes_of(claim))], path)
 
 
 def table(claim: Claim) -> str:
     """Every probe and arm: our mean and seeds, random play, and what others have."""
-    rows = []
-    for probe in _probes(claim):
-        theirs = authors_scores().get(probe, {})
-        for name in _names(claim, probe):
-            ours = _seeds(claim, probe, name)
-            cells = [_mean_and_seeds(ours), number(_random(claim, probe, name))]
-            rows.append([probe, name, *cells, _with_interval(theirs.get(name))])
-    header = ["probe", "arm", "ours: mean (seeds)", "random play", _THEIRS]
     steps = mean([(run.result or {}).get("env_steps") for arm in claim.arms for run in arm.runs])
     used = "" if steps is None else f" Ours: {round(steps):,} environment steps a run."
-    return f"{markdown(header, rows)}\n\n{wrapped(_SOURCE + used)}"
+    return f"{counted_table(claim, authors_scores(), _THEIRS)}\n\n{wrapped(_SOURCE + used)}"
 
 
 def _panel(claim: Claim, probe: str) -> Panel:
-    names, theirs = _names(claim, probe), authors_scores().get(probe, {})
+    theirs = authors_scores().get(probe, {})
+    names = names_of(claim, theirs)
 
     def draw(axes: Axes) -> None:
         for row, name in enumerate(names):
-            if seeds := _seeds(claim, probe, name):
+            if seeds := seeds_of(claim, probe, name):
                 axes.barh(row, fmean(seeds), height=0.6, color=PALETTE[0], alpha=0.6,
                           label="ours, mean" if row == 0 else None)  # fmt: skip
                 axes.plot(seeds, [row] * len(seeds), ".", color=PALETTE[0],
@@ -73,39 +62,3 @@ def _panel(claim: Claim, probe: str) -> Panel:
         axes.set(title=probe)
 
     return draw
-
-
-def _probes(claim: Claim) -> list[str]:
-    found = by_folder(claim.name)
-    entry = None if found is None else found[1]
-    return [probe.name for probe in entry.probes] if isinstance(entry, Experiment) else []
-
-
-def _names(claim: Claim, probe: str) -> list[str]:
-    """Our arms, then what others have beside them."""
-    return list(
-        dict.fromkeys([*(arm.name for arm in claim.arms), *authors_scores().get(probe, {})])
-    )
-
-
-def _seeds(claim: Claim, probe: str, name: str) -> list[float]:
-    runs = [run for arm in claim.arms if arm.name == name for run in arm.runs]
-    return known(probe_score(run, probe) for run in runs)
-
-
-def _random(claim: Claim, probe: str, name: str) -> float | None:
-    runs = [run for arm in claim.arms if arm.name == name for run in arm.runs]
-    return mean([probe_score(run, probe, "random") for run in runs])
-
-
-def _mean_and_seeds(seeds: Sequence[float]) -> str:
-    if len(seeds) < 2:
-        return number(seeds[0]) if seeds else "–"
-    return f"{number(fmean(seeds))} ({' '.join(map(number, seeds))})"
-
-
-def _with_interval(other: Published | None) -> str:
-    if other is None:
-        return "–"
-    interval = "" if other.low is None else f" [{number(other.low)}, {number(other.high)}]"
-    return number(other.value) + interval
