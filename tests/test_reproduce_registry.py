@@ -39,14 +39,13 @@ def test_every_figure_and_table_of_the_paper_has_an_entry() -> None:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_settings_of_every_arm_exist(name: str) -> None:
     experiment = EXPERIMENTS[name]
-    assert not missing_presets(experiment, "cpu")
     for scale in ("cpu", "paper"):
-        if not missing_presets(experiment, scale):
-            for arm in experiment.arms:
-                preset = experiment.preset_of(arm, scale)
-                config = resolve(preset, experiment.settings_of(arm, scale))
-                assert preset.endswith("/paper") == (scale == "paper")
-                assert config.run.epochs > 1
+        assert not missing_presets(experiment, scale)
+        for arm in experiment.arms:
+            preset = experiment.preset_of(arm, scale)
+            config = resolve(preset, experiment.settings_of(arm, scale))
+            assert preset.endswith("/paper") == (scale == "paper")
+            assert config.run.epochs > 1
     folders = [arm.folder for arm in experiment.arms]
     assert len(folders) == len(set(folders)) and all(
         re.fullmatch(r"[a-z0-9-]+", f) for f in folders

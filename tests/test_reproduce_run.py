@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,8 +102,10 @@ def test_an_entry_without_presets_of_the_paper_is_left_out_with_a_word(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, _ = command(capsys, "reproduce", "popart", "--scale", "paper")
-    assert code == 0 and "popart: left out, there is no preset gym/paper" in out
+    alone = replace(TINY, preset="masked-recall")
+    monkeypatch.setattr(registry, "entries", lambda: {"recall": alone})
+    code, out, _ = command(capsys, "reproduce", "recall", "--scale", "paper")
+    assert code == 0 and "recall: left out, there is no preset masked-recall/paper" in out
     assert "no run is complete" in out and not list(tmp_path.iterdir())
 
 

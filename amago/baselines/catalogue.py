@@ -33,6 +33,8 @@ METHODS = {
         "PPO with an LSTM from sb3-contrib, over amago's encoder (needs amago[baselines])",
         section="ppo",
         keeps_weights=False,
+        # Few lanes, so that policy and data renew each other often.
+        changes={"env.num_lanes": 32},
     ),
     "algorithm-distillation": _Baseline(
         "imitates learning histories of memory-free agents in 8×8 Dark Key-To-Door",

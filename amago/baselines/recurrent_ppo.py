@@ -89,10 +89,14 @@ class _PpoRun:
             networks, self.lanes.rows, seed=settings.action_seed, greedy=settings.greedy
         )
 
-    def out_of_time(self, running: float) -> bool:
-        """Whether training has taken as long as it may, with the seconds of the running epoch."""
-        limit = self.config.run.max_minutes
-        return limit is not None and self.seconds + running >= 60 * limit
+    def passed(self, running: float = 0.0) -> float:
+        """Share of training that is over, by epochs or by the clock, with the running epoch's
+        seconds."""
+        by_epochs, limit = self.epoch / self.config.run.epochs, self.config.run.max_minutes
+        if limit is None:
+            return by_epochs
+        by_clock = (self.seconds + running) / (60 * limit) if limit else 1.0
+        return min(1.0, max(by_epochs, by_clock))
 
     def minibatches(self) -> int:
         """Gradient updates of an epoch."""
@@ -184,6 +188,8 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     clock, epoch = Clock(), run.epoch + 1
     view.phase("collecting")
     rows_per_epoch = run.steps_per_epoch * run.lanes.num_envs
+    rate = run.settings.learning_rate * (1 - (1 - run.settings.final_fraction) * run.passed())
+    run.model.lr_schedule = lambda _: rate
     run.model.learn(
         rows_per_epoch,
         _Laps(clock, view),
@@ -197,7 +203,7 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     run.epoch, run.updates = epoch, run.updates + run.minibatches()
     metrics = {"epoch": epoch, **flatten("rollout", run.lanes.take_records()), **_losses(run)}
     metrics |= {"env_steps": run.env_steps, "updates": run.updates}
-    last = epoch == run.config.run.epochs or run.out_of_time(clock.total())
+    last = run.passed(clock.total()) >= 1.0
     if last or epoch % run.config.run.eval_interval == 0:
         view.phase("evaluating")
         metrics |= _evaluate(run)

@@ -13,6 +13,8 @@ from amago.report.runs import RunRecord, read_run
 
 PACE = "pace.json"
 """What a claim keeps of a run's times."""
+_TRIALS = Path(__file__).parent / "paces.json"
+"""Trial runs of some epochs, for presets of which no claim has a run yet."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,13 @@ def _length(arguments: Mapping[str, Any]) -> int | None:
 
 
 def paces(roots: Iterable[Path]) -> dict[str, Pace]:
-    """The pace of every preset that some folders have runs of; later folders count more."""
-    found: dict[str, Pace] = {}
-    for root in roots:
-        for path in sorted(root.glob("**/seed-*/config.json")):
-            run = read_run(path.parent)
-            if (pace := recorded_pace(run)) is not None:
-                found[run.preset] = pace
+    """The pace of every preset: of the newest run that some folders have, or else of a trial."""
+    trials: dict[str, dict[str, Any]] = json.loads(_TRIALS.read_text(encoding="utf-8"))
+    found = {preset: Pace(**values) for preset, values in trials.items()}
+    newest: dict[str, str] = {}
+    for path in (path for root in roots for path in root.glob("**/seed-*/config.json")):
+        run = read_run(path.parent)
+        created = str(json.loads(path.read_text(encoding="utf-8")).get("created", ""))
+        if created >= newest.get(run.preset, "") and (pace := recorded_pace(run)) is not None:
+            found[run.preset], newest[run.preset] = pace, created
     return found

@@ -41,7 +41,7 @@ def _run_probe(run: Path, probe: Probe) -> dict[str, Any]:
         env = _changed(config, probe.set)
         settings = PlaySettings(
             episodes=probe.episodes,
-            num_lanes=config.env.eval_lanes,
+            num_lanes=probe.lanes or config.env.eval_lanes,
             world_seed=derive(seed, f"probe {probe.name}"),
             action_seed=derive(seed, f"acting in probe {probe.name}"),
             greedy=config.agent.greedy if probe.greedy is None else probe.greedy,

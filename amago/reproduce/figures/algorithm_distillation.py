@@ -21,8 +21,8 @@ ENTRY = Experiment(
     set=SHAPE,
     on_cpu=BUDGET,
     probes=(
-        Probe("first-500", _LONG, measure="first-doors", greedy=False),
-        Probe("last-500", _LONG, measure="last-doors", greedy=False),
+        Probe("first-500", _LONG, measure="first-doors", greedy=False, lanes=100),
+        Probe("last-500", _LONG, measure="last-doors", greedy=False, lanes=100),
     ),
     view="trials",
     control="Algorithm Distillation",

@@ -14,7 +14,7 @@ ENTRY = Experiment(
     arms=(Variant("full"), Variant("GRU", "gru"), Variant("no memory", "no-memory")),
     set=("env.id=popgym/CountRecallMedium",),
     on_cpu=("run.epochs=80", "run.updates_per_epoch=150"),
-    probes=(Probe("answers", measure="answers", greedy=True, episodes=256),),
+    probes=(Probe("answers", measure="answers", greedy=True, episodes=256, lanes=128),),
     view="beside",
     control="no memory",
     holds=(

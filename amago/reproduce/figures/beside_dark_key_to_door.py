@@ -19,10 +19,12 @@ ENTRY = Experiment(
     set=SHAPE,
     on_cpu=BUDGET,
     probes=(
-        Probe("doors", measure="doors", greedy=True, episodes=256),
-        Probe("doors-sampled", measure="doors", greedy=False, episodes=256),
-        Probe("last-doors", _LONG, measure="last-doors", greedy=True, episodes=256),
-        Probe("last-doors-sampled", _LONG, measure="last-doors", greedy=False, episodes=256),
+        Probe("doors", measure="doors", greedy=True, episodes=256, lanes=128),
+        Probe("doors-sampled", measure="doors", greedy=False, episodes=256, lanes=128),
+        Probe("last-doors", _LONG, measure="last-doors", greedy=True, episodes=256, lanes=128),
+        Probe(
+            "last-doors-sampled", _LONG, measure="last-doors", greedy=False, episodes=256, lanes=128
+        ),
     ),
     view="beside",
     adaptation=True,

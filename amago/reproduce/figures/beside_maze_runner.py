@@ -19,8 +19,8 @@ ENTRY = Experiment(
     on_cpu=("env.num_lanes=32", "run.epochs=50", "run.updates_per_epoch=200"),
     seeds=(0, 1),
     probes=(
-        Probe("goals", measure="goals", greedy=True, episodes=256),
-        Probe("goals-sampled", measure="goals", greedy=False, episodes=256),
+        Probe("goals", measure="goals", greedy=True, episodes=256, lanes=128),
+        Probe("goals-sampled", measure="goals", greedy=False, episodes=256, lanes=128),
     ),
     view="beside",
     control="no memory",

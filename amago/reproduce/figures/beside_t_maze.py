@@ -15,7 +15,11 @@ ENTRY = Experiment(
     arms=(Variant("full"), Variant("GRU", "gru"), Variant("no memory", "no-memory")),
     set=(f"env.ids={_CORRIDORS}",),
     on_cpu=("run.epochs=40",),
-    probes=(Probe("turns", ("env.ids=()", "env.kwargs.corridor=128"), greedy=True, episodes=256),),
+    probes=(
+        Probe(
+            "turns", ("env.ids=()", "env.kwargs.corridor=128"), greedy=True, episodes=256, lanes=128
+        ),
+    ),
     view="beside",
     control="no memory",
     holds=(
