@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from amago.reproduce.probe import _run_probe
 from amago.reproduce.publish import publish
 from amago.sweep.jobs import Job
 
+RESULTS = Path(__file__).parents[1] / "results"
 TINY = Experiment(
     paper="Figure 0",
     claim="tiny-runs-make-a-page",
@@ -183,6 +185,29 @@ def test_a_number_that_no_data_have_is_found(only_tiny: None, tmp_path: Path) ->
         read_claim(folder)
 
 
+def test_the_newest_run_of_our_own_says_what_a_preset_takes(tmp_path: Path) -> None:
+    def run(name: str, created: str, seconds: float, **more: Any) -> None:
+        folder = write_run(tmp_path / name / "seed-0", preset="wind")
+        header = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**header, "created": created, **more}))
+        result = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(json.dumps({**result, "seconds": seconds}))
+
+    run("a", "2026-11-18T10:00", 100.0)
+    run("b", "2026-11-17T10:00", 200.0)
+    run("c", "2026-11-19T10:00", 300.0, baseline={"method": "recurrent-ppo"})
+    assert paces([tmp_path])["wind"].seconds_per_update == 1.0
+    assert paces([tmp_path / "b"])["wind"].seconds_per_update == 2.0
+
+
+def test_hours_are_known_for_every_experiment() -> None:
+    where, known = Where(Path("nowhere"), Path("results")), paces([RESULTS])
+    for name, entry in registry.entries().items():
+        if isinstance(entry, Experiment):
+            hours = _hours(entry, where, known)
+            assert hours is not None and 0.1 < hours < 100, name
+
+
 def test_hours_follow_the_pace_of_earlier_runs_and_the_budget(tmp_path: Path) -> None:
     run = write_run(tmp_path / "arm" / "seed-0", preset="wind")
     assert recorded_pace(read_run(run)) == Pace(1.2, 0.0, 100.0)  # 120 s, 100 updates, one lane
@@ -191,6 +216,9 @@ def test_hours_follow_the_pace_of_earlier_runs_and_the_budget(tmp_path: Path) ->
     (run / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert recorded_pace(read_run(run)) == Pace(0.8, 0.02, 100.0)
     assert paces([tmp_path])["wind"].seconds_per_update == 0.8
+    rows = [{**row, "collect_cpu_seconds": 1.0, "learn_cpu_seconds": 2.0} for row in rows]
+    (run / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert recorded_pace(read_run(run)) == Pace(0.4, 0.01, 100.0), "others used the processor too"
 
     config = override(Config(), {"run.epochs": 10, "run.updates_per_epoch": 5, "env.num_lanes": 2})
     assert Pace(2.0, 0.01, 100.0).seconds(config) == pytest.approx(10 * (5 * 2.0 + 200 * 0.01))
