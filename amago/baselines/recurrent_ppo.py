@@ -170,6 +170,7 @@ def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) ->
         gamma=settings.discount or config.agent.resolve_acting(spec.horizon),
         gae_lambda=settings.gae_lambda,
         clip_range=settings.clip,
+        target_kl=settings.target_kl,
         ent_coef=settings.entropy,
         policy_kwargs={
             "features_extractor_class": RowFeatures,

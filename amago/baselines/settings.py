@@ -25,6 +25,8 @@ class PpoSettings:
     """Decay of the advantage estimates."""
     clip: float = 0.2
     """How far one epoch may move the probability of an action."""
+    target_kl: float = 0.03
+    """Learning from an epoch's rows ends once the policy has moved 1.5 times as far."""
     entropy: float = 0.01
     """Weight of the entropy bonus."""
 
@@ -40,6 +42,8 @@ class PpoSettings:
         if not 0.0 < self.clip < 1.0:
             raise ValueError(f"--ppo.clip must be in (0, 1), got {self.clip}")
         at_least(0, self, "ppo", "entropy", "final_fraction")
+        if not self.target_kl > 0:
+            raise ValueError(f"--ppo.target-kl must be more than 0, got {self.target_kl}")
 
 
 @dataclass(frozen=True)
