@@ -98,10 +98,9 @@ class _PpoRun:
         by_clock = (self.seconds + running) / (60 * limit) if limit else 1.0
         return min(1.0, max(by_epochs, by_clock))
 
-    def minibatches(self) -> int:
-        """Gradient updates of an epoch."""
-        rows = self.steps_per_epoch * self.lanes.num_envs
-        return self.settings.passes * -(-rows // self.settings.batch_rows)
+    def count_update(self, *_: Any) -> None:
+        """Called after every step of the optimiser: an epoch may end before its last pass."""
+        self.updates += 1
 
 
 def train(
@@ -154,7 +153,9 @@ def _opened(
         held.callback(lock.release)
         for part in (eval_env, env, logger):
             held.callback(part.close)
-        yield _PpoRun(folder, config, settings, seed, lanes, eval_env, model, logger, model.n_steps)
+        run = _PpoRun(folder, config, settings, seed, lanes, eval_env, model, logger, model.n_steps)
+        model.policy.optimizer.register_step_post_hook(run.count_update)
+        yield run
 
 
 def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) -> RecurrentPPO:
@@ -186,7 +187,7 @@ def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) ->
 
 def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     """Collect, learn, evaluate and log, as in amago's own loop; whether this was the last."""
-    clock, epoch = Clock(), run.epoch + 1
+    clock, epoch, updates = Clock(), run.epoch + 1, run.updates
     view.phase("collecting")
     rows_per_epoch = run.steps_per_epoch * run.lanes.num_envs
     rate = run.settings.learning_rate * (1 - (1 - run.settings.final_fraction) * run.passed())
@@ -201,7 +202,7 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     clock.lap("learn_seconds")
     lanes = run.lanes.lanes
     lanes.curriculum = lanes.curriculum  # all lanes go on from where the furthest one is
-    run.epoch, run.updates = epoch, run.updates + run.minibatches()
+    run.epoch = epoch
     metrics = {"epoch": epoch, **flatten("rollout", run.lanes.take_records()), **_losses(run)}
     metrics |= {"env_steps": run.env_steps, "updates": run.updates}
     last = run.passed(clock.total()) >= 1.0
@@ -215,7 +216,7 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
         "seconds": clock.total(),
         **clock.laps,
         "env_steps_per_second": rows_per_epoch / max(clock.laps["collect_seconds"], 1e-9),
-        "updates_per_second": run.minibatches() / max(clock.laps["learn_seconds"], 1e-9),
+        "updates_per_second": (run.updates - updates) / max(clock.laps["learn_seconds"], 1e-9),
     }
     run.logger.write(metrics, timing)
     view.epoch(metrics, timing)

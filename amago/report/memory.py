@@ -168,7 +168,7 @@ def _draw_recall(axes: Axes, report: _Part) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks([p["rows"] for p in points], [str(p["rows"]) for p in points])
     needed = {None: "every shorter memory earns less", 1: "the current row is enough"}
-    text = needed.get(recall["needed"], f"{recall['needed']} rows earn as much as all")
+    text = needed.get(recall["needed"], f"no clear loss from {recall['needed']} rows on")
     axes.set(title=f"How much memory is needed\n{text}", xlabel="n, rows that memory keeps",
              ylabel="return per rollout")  # fmt: skip
     axes.legend(fontsize=8)
