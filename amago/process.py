@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import resource
 import sys
 from pathlib import Path
 
 import torch
-
-from amago.config import Config
 
 _STATUS = Path("/proc/self/status")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of glibc's mallopt
@@ -23,22 +20,6 @@ def prepare_process(threads: int) -> None:
     if threads:
         torch.set_num_threads(threads)
     _keep_freed_memory()
-
-
-def prepare_learner(config: Config) -> None:
-    """Prepare the process of a run. Where collectors play beside it all the time, torch's own
-    choice of threads leaves them their cores: threads that wait for one another while they share
-    cores with others make an update many times as slow."""
-    prepare_process(config.run.threads)
-    if not config.run.threads:
-        torch.set_num_threads(min(torch.get_num_threads(), cores_to_learn(config)))
-
-
-def cores_to_learn(config: Config) -> int:
-    """Cores of this machine that its collectors leave to learners."""
-    scale = config.scale
-    here = scale.mode == "async" and scale.address in ("", "local")
-    return max(1, (os.cpu_count() or 1) - (scale.collectors if here else 0))
 
 
 def _keep_freed_memory() -> bool:

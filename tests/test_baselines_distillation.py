@@ -145,3 +145,21 @@ def test_next_actions_become_predictable(tmp_path: Path) -> None:
     losses = [row["loss/cloning"] for row in lines(tmp_path / "run")]
     assert losses[0] > 1.45, "five actions are equally likely at first"
     assert losses[-1] < losses[0] - 0.05
+
+
+@pytest.mark.slow
+def test_a_distilled_agent_improves_within_a_rollout_in_rooms_that_are_new(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {**METHODS[METHOD].changes, "run.epochs": 8, "run.threads": 1,
+        "env.kwargs": {"grid": 3, "trial_limit": 20, "horizon": 300}, "replay.context_length": 80,
+        "env.num_lanes": 2, "run.updates_per_epoch": 40, "run.report": False,
+        "run.final_eval_episodes": 64, "run.eval_interval": 8}  # fmt: skip
+    changes = {key: value for key, value in changes.items() if not key.startswith("env.kwargs.")}
+    config = override(preset(DKD), changes)
+    made = distillation.prepare(tmp_path / "run", config, 0, HistorySettings(count=200), preset=DKD)
+    assert made["return_per_block"][-1] > 1.5 * made["return_per_block"][0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "plot_run", lambda *_, **__: None)
+        result = api.resume(tmp_path / "run", progress=False).result
+    random, tenths = result["random_return_mean"], result["return_per_block"]
+    assert result["return_mean"] > 2 * random
+    assert np.mean(tenths[-3:]) > 1.3 * np.mean(tenths[:1]), "it goes on learning as it plays"

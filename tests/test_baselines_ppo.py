@@ -261,6 +261,25 @@ def test_the_same_seed_gives_the_same_run_in_the_worlds_of_ours(
     assert (trained / "metrics.jsonl").read_bytes() == (tmp_path / "b/metrics.jsonl").read_bytes()
 
 
+def test_the_learning_rate_falls_and_updates_are_those_that_were_made(tmp_path: Path) -> None:
+    config = tiny(DKD, {"run.epochs": 4})
+    rates, updates = [], []
+    settings = PpoSettings(learning_rate=0.01, final_fraction=0.2, passes=3, target_kl=1e9)
+    with recurrent_ppo._opened(tmp_path / "a", config, 0, settings, DKD, False) as run:
+        while len(rates) < 4:
+            ended = recurrent_ppo._epoch(run, Silent(), None)
+            rates.append(run.model.policy.optimizer.param_groups[0]["lr"])
+            updates.append(run.updates)
+        assert ended and rates == pytest.approx([0.01, 0.008, 0.006, 0.004])
+        rows = run.steps_per_epoch * run.lanes.num_envs
+    assert np.diff([0, *updates]).tolist() == [3 * -(-rows // settings.batch_rows)] * 4
+
+    cautious = replace(settings, target_kl=1e-9)
+    with recurrent_ppo._opened(tmp_path / "b", config, 0, cautious, DKD, False) as run:
+        recurrent_ppo._epoch(run, Silent(), None)
+        assert 0 < run.updates < updates[0], "an epoch whose policy has moved ends early"
+
+
 def test_minutes_end_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = flags(tiny("t-maze", {"run.epochs": 500}), amago.preset("t-maze"))
     start = ["baseline", "recurrent-ppo", "t-maze", *line, "--run-dir", tmp_path / "run"]

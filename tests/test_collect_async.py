@@ -13,11 +13,11 @@ import torch
 from test_collect_helpers import rows, tiny, trained, trajectories
 
 from amago import api
-from amago.process import prepare_learner
 from amago.scale.collect_async import AsyncCollection
 from amago.scale.collect_dispatch import Dispatch
 from amago.scale.collect_ledger import Ledger
 from amago.scale.collect_weights import Weights
+from amago.training.cores import prepare_learner
 
 pytestmark = pytest.mark.usefixtures("quick_children", "no_curves")
 

@@ -229,6 +229,19 @@ def test_goals_are_free_cells_but_never_the_spawn_cell():
             env.reset(seed=0, options={"instruction": bad})
 
 
+def test_instructions_have_as_many_places_as_asked_for():
+    def lengths(**arguments: int) -> set[int]:
+        task = MazeRunner(9, **arguments)
+        task.allocate(40)
+        task.reset_lanes(np.arange(40), np.arange(40))
+        return set(task.num_goals.tolist())
+
+    assert lengths() == {1, 2, 3} and lengths(min_goals=3) == {3}
+    assert lengths(min_goals=2, max_goals=4) == {2, 3, 4}
+    with pytest.raises(ValueError, match="max_goals to be at least 3, got 2"):
+        MazeRunner(9, min_goals=3, max_goals=2)
+
+
 def test_sizes_and_horizons_are_those_of_the_paper():
     assert (MazeRunner().size, MazeRunner().horizon) == (15, 400)
     assert MazeRunner(31).horizon == 1000 and MazeRunner(11, horizon=77).horizon == 77

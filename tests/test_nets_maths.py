@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from test_agent_helpers import random_batch, snapshot, tiny_agent, tiny_config, tiny_spec
+from torch import Tensor
 
 from amago.nets.action import previous_action
 from amago.nets.actor import Actor
@@ -422,6 +423,17 @@ def test_without_a_horizon_time_is_no_input():
     later = copy.copy(rows)
     object.__setattr__(later, "time", rows.time + 100)
     assert torch.equal(encoder(rows), encoder(later))
+
+
+def test_time_stands_still_beyond_the_horizon_that_was_trained():
+    encoder = MLPEncoder(tiny_spec(horizon=10), EncoderSettings(hidden=(6, 4)))
+
+    def at(time: int) -> Tensor:
+        rows = random_batch(tiny_spec(horizon=10), [1], double=False)
+        object.__setattr__(rows, "time", torch.tensor([time]))
+        return encoder(rows)
+
+    assert torch.equal(at(10), at(80)) and not torch.equal(at(9), at(10))
 
 
 def test_acting_never_moves_a_statistic():

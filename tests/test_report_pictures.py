@@ -90,7 +90,11 @@ def test_the_picture_of_a_memory_report_is_readable(
 ) -> None:
     plot_memory(_memory_report(), tmp_path / "memory.png", "amago/DarkKeyToDoor-v0: transformer")
     figure, texts = drawn()
-    assert [axes.get_xlabel() for axes in figure.axes] == ["share", "rows that memory keeps", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "share, mean of all heads", "n, rows that memory keeps", "world after that step",
+    ]  # fmt: skip
+    titles = [axes.get_title().split("\n")[-1] for axes in figure.axes]
+    assert titles[1:] == ["no clear loss from 64 rows on", "A fact made false at step 250"]
     _assert_readable(figure, texts)
 
 
@@ -100,7 +104,13 @@ def test_the_tables_of_a_memory_report_fit_a_narrow_terminal() -> None:
         console.print(part, highlight=False, markup=False)
     text = console.export_text()
     assert "…" not in text and max(map(len, text.splitlines())) <= 80
-    for said in ("up to 64 rows back", "false memories mislead", "1024", "all"):
+    for said in (
+        "looked at most for",
+        "up to 64 rows back",
+        "false memories mislead",
+        "1024",
+        "all",
+    ):
         assert said in text
 
 

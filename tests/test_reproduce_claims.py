@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from matplotlib.image import imread
 from test_report_helpers import write_run
 
 import amago
+from amago.baselines.catalogue import METHODS
 from amago.config import Config, from_dict, override, to_dict
 from amago.envs.catalogue import changed_settings
 from amago.report.runs import read_run
-from amago.reproduce.claims.claim import find_claims, read_claim, repeatable
+from amago.reproduce.claims.claim import find_claims, made_today, read_claim, repeatable
 from amago.reproduce.claims.export import export
 from amago.reproduce.claims.holds import verdicts
 from amago.reproduce.claims.pages import _pages, _replaced, write_all
@@ -171,6 +173,20 @@ def test_settings_are_earlier_unless_todays_preset_and_the_arms_changes_give_the
     assert [arm.earlier_settings for arm in read_claim(folder).arms] == [True, False]
 
 
+def test_a_baseline_whose_own_settings_have_changed_is_marked(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", preset="wind")
+    header = json.loads((run / "config.json").read_text())
+    header["config"] = to_dict(override(amago.preset("wind"), {"env.num_lanes": 32}))
+    today = asdict(METHODS["recurrent-ppo"].settings)
+
+    def marked(**changes: Any) -> bool:
+        baseline = {"method": "recurrent-ppo", "settings": {**today, **changes}}
+        (run / "config.json").write_text(json.dumps({**header, "baseline": baseline}))
+        return not made_today(read_run(run), ["baseline=recurrent-ppo"])
+
+    assert not marked() and marked(entropy=0.5)
+
+
 def test_every_row_whose_runs_todays_presets_would_not_give_is_marked() -> None:
     index = (RESULTS / "README.md").read_text().splitlines()
     for claim in find_claims(RESULTS):
@@ -188,9 +204,12 @@ def _is_todays(preset: str, config: dict[str, Any], settings: Sequence[str]) -> 
     """Told without the code that marks rows."""
     if not _can_be_read(config):
         return False
-    wanted = {text.partition("=")[0] for text in settings} - {"ablate", "baseline"}
-    changed = set(changed_settings(from_dict(config), preset))
-    return changed == wanted or any(text.startswith("ablate=") for text in settings)
+    named = dict(text.partition("=")[::2] for text in settings)
+    if "ablate" in named or "baseline" in named:  # names that stand for settings
+        return True
+    changed = changed_settings(from_dict(config), preset)
+    # Some name what the preset has anyway.
+    return set(changed) <= set(named)
 
 
 def _can_be_read(config: dict[str, Any]) -> bool:

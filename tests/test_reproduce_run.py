@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ from amago.reproduce import registry
 from amago.reproduce.claims.claim import read_claim
 from amago.reproduce.claims.holds import verdicts
 from amago.reproduce.claims.pages import write_all, write_indexes
-from amago.reproduce.claims.probes import probe_success
+from amago.reproduce.claims.probes import probe_score
 from amago.reproduce.entry import Experiment, Measurement, Probe, Variant
 from amago.reproduce.listing import Where, _hours, forecast
 from amago.reproduce.pace import Pace, paces, recorded_pace
@@ -35,6 +37,7 @@ from amago.reproduce.probe import _run_probe
 from amago.reproduce.publish import publish
 from amago.sweep.jobs import Job
 
+RESULTS = Path(__file__).parents[1] / "results"
 TINY = Experiment(
     paper="Figure 0",
     claim="tiny-runs-make-a-page",
@@ -101,8 +104,10 @@ def test_an_entry_without_presets_of_the_paper_is_left_out_with_a_word(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, _ = command(capsys, "reproduce", "popart", "--scale", "paper")
-    assert code == 0 and "popart: left out, there is no preset gym/paper" in out
+    alone = replace(TINY, preset="masked-recall")
+    monkeypatch.setattr(registry, "entries", lambda: {"recall": alone})
+    code, out, _ = command(capsys, "reproduce", "recall", "--scale", "paper")
+    assert code == 0 and "recall: left out, there is no preset masked-recall/paper" in out
     assert "no run is complete" in out and not list(tmp_path.iterdir())
 
 
@@ -180,6 +185,29 @@ def test_a_number_that_no_data_have_is_found(only_tiny: None, tmp_path: Path) ->
         read_claim(folder)
 
 
+def test_the_newest_run_of_our_own_says_what_a_preset_takes(tmp_path: Path) -> None:
+    def run(name: str, created: str, seconds: float, **more: Any) -> None:
+        folder = write_run(tmp_path / name / "seed-0", preset="wind")
+        header = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**header, "created": created, **more}))
+        result = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(json.dumps({**result, "seconds": seconds}))
+
+    run("a", "2026-11-18T10:00", 100.0)
+    run("b", "2026-11-17T10:00", 200.0)
+    run("c", "2026-11-19T10:00", 300.0, baseline={"method": "recurrent-ppo"})
+    assert paces([tmp_path])["wind"].seconds_per_update == 1.0
+    assert paces([tmp_path / "b"])["wind"].seconds_per_update == 2.0
+
+
+def test_hours_are_known_for_every_experiment() -> None:
+    where, known = Where(Path("nowhere"), Path("results")), paces([RESULTS])
+    for name, entry in registry.entries().items():
+        if isinstance(entry, Experiment):
+            hours = _hours(entry, where, known)
+            assert hours is not None and 0.1 < hours < 100, name
+
+
 def test_hours_follow_the_pace_of_earlier_runs_and_the_budget(tmp_path: Path) -> None:
     run = write_run(tmp_path / "arm" / "seed-0", preset="wind")
     assert recorded_pace(read_run(run)) == Pace(1.2, 0.0, 100.0)  # 120 s, 100 updates, one lane
@@ -188,6 +216,9 @@ def test_hours_follow_the_pace_of_earlier_runs_and_the_budget(tmp_path: Path) ->
     (run / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert recorded_pace(read_run(run)) == Pace(0.8, 0.02, 100.0)
     assert paces([tmp_path])["wind"].seconds_per_update == 0.8
+    rows = [{**row, "collect_cpu_seconds": 1.0, "learn_cpu_seconds": 2.0} for row in rows]
+    (run / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert recorded_pace(read_run(run)) == Pace(0.4, 0.01, 100.0), "others used the processor too"
 
     config = override(Config(), {"run.epochs": 10, "run.updates_per_epoch": 5, "env.num_lanes": 2})
     assert Pace(2.0, 0.01, 100.0).seconds(config) == pytest.approx(10 * (5 * 2.0 + 200 * 0.01))
@@ -239,8 +270,8 @@ def test_the_board_stands_between_its_markers_and_nothing_without_one(tmp_path: 
 
 def test_success_in_a_probe_is_that_of_drawn_instructions(only_tiny: None, tmp_path: Path) -> None:
     run = read_run(write_arms(TINY, tmp_path, seeds=1) / "data" / "full" / "seed-0")
-    assert probe_success(run, "longer") == pytest.approx(0.9)
-    assert probe_success(run, "no such probe") is None
+    assert probe_score(run, "longer") == pytest.approx(0.9)
+    assert probe_score(run, "no such probe") is None
 
 
 def test_pages_of_entries_and_of_hand_written_claims_stand_in_one_index(

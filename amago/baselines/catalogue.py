@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from amago.baselines.settings import HistorySettings, PpoSettings
 from amago.checks import did_you_mean
 from amago.presets.ablations import ABLATIONS
 
@@ -20,6 +22,8 @@ class _Baseline:
     summary: str
     section: str
     """Its settings in the options of `amago baseline`."""
+    settings: PpoSettings | HistorySettings
+    """What those are unless somebody changes them."""
     keeps_weights: bool
     """Whether its run folder holds an agent of amago, which can act and go on."""
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -32,11 +36,15 @@ METHODS = {
     "recurrent-ppo": _Baseline(
         "PPO with an LSTM from sb3-contrib, over amago's encoder (needs amago[baselines])",
         section="ppo",
+        settings=PpoSettings(),
         keeps_weights=False,
+        # Few lanes, so that policy and data renew each other often.
+        changes={"env.num_lanes": 32},
     ),
     "algorithm-distillation": _Baseline(
         "imitates learning histories of memory-free agents in 8×8 Dark Key-To-Door",
         section="histories",
+        settings=HistorySettings(),
         keeps_weights=True,
         changes={
             "env.kwargs.grid": 8,
@@ -75,6 +83,12 @@ def described(name: str, settings: Any) -> dict[str, Any]:
     """What the header of a run says of its method."""
     kept = METHODS[name].keeps_weights
     return {"method": name, "keeps_weights": kept, "settings": dataclasses.asdict(settings)}
+
+
+def has_todays_settings(name: str, recorded: Any) -> bool:
+    """Whether a run of a method had the settings that it has today, as its header says."""
+    today = dataclasses.asdict(find_method(name).settings)
+    return bool(json.loads(json.dumps(today)) == recorded)
 
 
 def listing() -> list[tuple[str, str, str]]:

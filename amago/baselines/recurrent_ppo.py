@@ -89,10 +89,18 @@ class _PpoRun:
             networks, self.lanes.rows, seed=settings.action_seed, greedy=settings.greedy
         )
 
-    def minibatches(self) -> int:
-        """Gradient updates of an epoch."""
-        rows = self.steps_per_epoch * self.lanes.num_envs
-        return self.settings.passes * -(-rows // self.settings.batch_rows)
+    def passed(self, running: float = 0.0) -> float:
+        """Share of training that is over, by epochs or by the clock, with the running epoch's
+        seconds."""
+        by_epochs, limit = self.epoch / self.config.run.epochs, self.config.run.max_minutes
+        if limit is None:
+            return by_epochs
+        by_clock = (self.seconds + running) / (60 * limit) if limit else 1.0
+        return min(1.0, max(by_epochs, by_clock))
+
+    def count_update(self, *_: Any) -> None:
+        """Called after every step of the optimiser: an epoch may end before its last pass."""
+        self.updates += 1
 
 
 def train(
@@ -108,7 +116,7 @@ def train(
 ) -> dict[str, Any]:
     """Train and test the baseline in a new run folder; the result, as in result.json.
 
-    Ends after the configuration's epochs, or once `stop_when` says so of one.
+    Ends after the configuration's epochs or minutes, or once `stop_when` says so of one.
     """
     prepare_process(config.run.threads)
     with _opened(folder, config, seed, settings, preset, overwrite) as run:
@@ -145,7 +153,9 @@ def _opened(
         held.callback(lock.release)
         for part in (eval_env, env, logger):
             held.callback(part.close)
-        yield _PpoRun(folder, config, settings, seed, lanes, eval_env, model, logger, model.n_steps)
+        run = _PpoRun(folder, config, settings, seed, lanes, eval_env, model, logger, model.n_steps)
+        model.policy.optimizer.register_step_post_hook(run.count_update)
+        yield run
 
 
 def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) -> RecurrentPPO:
@@ -161,6 +171,7 @@ def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) ->
         gamma=settings.discount or config.agent.resolve_acting(spec.horizon),
         gae_lambda=settings.gae_lambda,
         clip_range=settings.clip,
+        target_kl=settings.target_kl,
         ent_coef=settings.entropy,
         policy_kwargs={
             "features_extractor_class": RowFeatures,
@@ -176,9 +187,11 @@ def _model(lanes: Sb3Lanes, config: Config, settings: PpoSettings, seed: int) ->
 
 def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     """Collect, learn, evaluate and log, as in amago's own loop; whether this was the last."""
-    clock, epoch = Clock(), run.epoch + 1
+    clock, epoch, updates = Clock(), run.epoch + 1, run.updates
     view.phase("collecting")
     rows_per_epoch = run.steps_per_epoch * run.lanes.num_envs
+    rate = run.settings.learning_rate * (1 - (1 - run.settings.final_fraction) * run.passed())
+    run.model.lr_schedule = lambda _: rate
     run.model.learn(
         rows_per_epoch,
         _Laps(clock, view),
@@ -189,10 +202,10 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
     clock.lap("learn_seconds")
     lanes = run.lanes.lanes
     lanes.curriculum = lanes.curriculum  # all lanes go on from where the furthest one is
-    run.epoch, run.updates = epoch, run.updates + run.minibatches()
+    run.epoch = epoch
     metrics = {"epoch": epoch, **flatten("rollout", run.lanes.take_records()), **_losses(run)}
     metrics |= {"env_steps": run.env_steps, "updates": run.updates}
-    last = epoch == run.config.run.epochs
+    last = run.passed(clock.total()) >= 1.0
     if last or epoch % run.config.run.eval_interval == 0:
         view.phase("evaluating")
         metrics |= _evaluate(run)
@@ -203,7 +216,7 @@ def _epoch(run: _PpoRun, view: View, stop_when: StopWhen | None) -> bool:
         "seconds": clock.total(),
         **clock.laps,
         "env_steps_per_second": rows_per_epoch / max(clock.laps["collect_seconds"], 1e-9),
-        "updates_per_second": run.minibatches() / max(clock.laps["learn_seconds"], 1e-9),
+        "updates_per_second": (run.updates - updates) / max(clock.laps["learn_seconds"], 1e-9),
     }
     run.logger.write(metrics, timing)
     view.epoch(metrics, timing)

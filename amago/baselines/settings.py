@@ -12,10 +12,12 @@ class PpoSettings:
     """Recurrent PPO. Widths are the preset's: encoder, memory (here an LSTM's), heads."""
 
     learning_rate: float = 1e-3
-    """Learning rate of Adam."""
+    """Learning rate of Adam at the beginning."""
+    final_fraction: float = 0.05
+    """Learning rate at the end as a fraction of that; it falls with the epochs, or the minutes."""
     passes: int = 8
     """Times that an epoch's rows are learned from."""
-    batch_rows: int = 2400
+    batch_rows: int = 400
     """Rows per gradient update, cut into sequences."""
     discount: float | None = None
     """Discount; unset: the one that amago's agent would act with."""
@@ -23,6 +25,8 @@ class PpoSettings:
     """Decay of the advantage estimates."""
     clip: float = 0.2
     """How far one epoch may move the probability of an action."""
+    target_kl: float = 0.03
+    """Learning from an epoch's rows ends once the policy has moved 1.5 times as far."""
     entropy: float = 0.01
     """Weight of the entropy bonus."""
 
@@ -37,7 +41,9 @@ class PpoSettings:
                 raise ValueError(f"{flag} must be in (0, 1], got {value}")
         if not 0.0 < self.clip < 1.0:
             raise ValueError(f"--ppo.clip must be in (0, 1), got {self.clip}")
-        at_least(0, self, "ppo", "entropy")
+        at_least(0, self, "ppo", "entropy", "final_fraction")
+        if not self.target_kl > 0:
+            raise ValueError(f"--ppo.target-kl must be more than 0, got {self.target_kl}")
 
 
 @dataclass(frozen=True)

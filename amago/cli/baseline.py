@@ -17,7 +17,7 @@ from amago.cli.parsing import parse
 from amago.cli.train import chosen_config
 from amago.config import Config, override
 from amago.envs.catalogue import full_id
-from amago.training.hooks import Epoch, StopWhen
+from amago.training.hooks import StopWhen
 
 _DEFAULTS = ("recurrent-ppo", "dark-key-to-door")
 
@@ -36,7 +36,7 @@ class BaselineOptions:
     exist: Literal["error", "overwrite"] = "error"
     """What to do where --run-dir already has a run: refuse, or replace it."""
     minutes: float | None = None
-    """End with the first epoch that had so many minutes; unset: after --run.epochs."""
+    """Short for --run.max-minutes."""
     epochs: int | None = None
     """Short for --run.epochs."""
     threads: int | None = None
@@ -58,7 +58,11 @@ def baseline(arguments: Sequence[str]) -> int:
         )
     method, preset = (*names, *_DEFAULTS[len(names) :])
     options = baseline_options(method, preset, arguments[len(names) :])
-    short = {"run.epochs": options.epochs, "run.threads": options.threads}
+    short = {
+        "run.epochs": options.epochs,
+        "run.max_minutes": options.minutes,
+        "run.threads": options.threads,
+    }
     config = override(options.config, {k: v for k, v in short.items() if v is not None})
     from amago.arguments import new_run_dir, run_name
     from amago.cli.evaluations import print_evaluation, stopped
@@ -68,9 +72,7 @@ def baseline(arguments: Sequence[str]) -> int:
     folder = options.run_dir or new_run_dir(name, options.seed)
     try:
         with stoppable():
-            result = train_baseline(
-                method, folder, config, options, preset, _after(options.minutes)
-            )
+            result = train_baseline(method, folder, config, options, preset)
     except (KeyboardInterrupt, Terminated) as stop:
         return stopped(folder, stop)
     print_evaluation(result, config.env)
@@ -111,18 +113,6 @@ def train_baseline(
     """Train and test a method; its result."""
     work = {"recurrent-ppo": _recurrent_ppo, "algorithm-distillation": _distillation}[method]
     return work(folder, config, options, preset, stop_when)
-
-
-def _after(minutes: float | None) -> StopWhen | None:
-    """Ends a run with the first epoch that had so many minutes."""
-    spent = 0.0
-
-    def enough(epoch: Epoch) -> bool:
-        nonlocal spent
-        spent += epoch.timing["seconds"] / 60
-        return minutes is not None and spent >= minutes
-
-    return enough if minutes is not None else None
 
 
 def _list() -> int:

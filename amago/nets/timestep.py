@@ -94,7 +94,9 @@ class MLPEncoder(TimestepEncoder):
         features.append(previous_action(batch, self.spec.action))
         features.append(batch.first.to(reals.dtype)[:, None])
         if self.spec.horizon is not None:
-            features.append((batch.time.to(reals.dtype) / self.spec.horizon)[:, None])
+            # Whoever plays on beyond the horizon that was trained meets no larger times.
+            time = batch.time.to(reals.dtype) / self.spec.horizon
+            features.append(time.clamp(max=1.0)[:, None])
         encoded: Tensor = self.norm(self.net(torch.cat(features, -1)))
         return encoded
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Part = Mapping[str, Any]
 _DOTS_PER_INCH = 130
-_ARMS = ("same, kept", "same, wiped", "changed, kept", "changed, wiped")
+_WORLDS, _MEMORIES = ("same", "changed"), ("kept", "wiped")
 _PARTS = {"attention": "attention", "recall": "recall", "change": "a changed world"}
 
 
@@ -30,6 +30,7 @@ def memory_tables(report: _Part) -> Iterator[Table | str]:
             yield f"{title} does not apply: {report[name]['why_not']}"
     if "heads" in report["attention"]:
         yield _attention_table(report["attention"])
+        yield _attention_sentence(report["attention"])
     if "why_not" not in report["recall"]:
         yield _recall_table(report["recall"])
         yield _recall_sentence(report["recall"])
@@ -42,7 +43,8 @@ def _attention_table(attention: _Part) -> Table:
     """One line per head and one for all: how far back, and to what."""
     table = _table(
         f"Attention, {attention['rollouts']} rollouts",
-        "half, 90%: rows back that hold so much of it; shares beside what even attention gives",
+        "head: layer.head. half, 90%: rows back that hold so much of its attention. The rest: "
+        "share of the attention / share if all rows got the same",
     )
     shown = _shown_kinds(attention)
     for column in ("head", "half", "90%", *shown):
@@ -53,6 +55,14 @@ def _attention_table(attention: _Part) -> Table:
         reach = (f"{head[key]:.0f}" for key in ("half_within", "most_within"))
         table.add_row(name, *reach, *shares)
     return table
+
+
+def _attention_sentence(attention: _Part) -> str:
+    """What is looked at most, beyond its number of rows."""
+    share, even = attention["mean"]["share"], attention["mean"]["even"]
+    kind = max(_shown_kinds(attention), key=lambda kind: share[kind] / even[kind])
+    got = f"{100 * share[kind]:.0f}% of all attention, {100 * even[kind]:.0f}% if it were even"
+    return f"looked at most for its number of rows: {kind} ({got})"
 
 
 def _recall_table(recall: _Part) -> Table:
@@ -92,9 +102,12 @@ def _change_table(change: _Part) -> Table:
     )
     for column in ("world", "memory kept", "memory wiped"):
         table.add_column(column, justify="right")
-    for world in ("same", "changed"):
-        arms = (change["arms"][f"{world}, {memory}"] for memory in ("kept", "wiped"))
-        table.add_row(world, *(f"{number(a['mean'])} ± {number(a['error'])}" for a in arms))
+    for world in _WORLDS:
+        arms = (change["arms"][f"{world}, {memory}"] for memory in _MEMORIES)
+        table.add_row(
+            "as it was" if world == "same" else "changed",
+            *(f"{number(a['mean'])} ± {number(a['error'])}" for a in arms),
+        )
     return table
 
 
@@ -124,7 +137,7 @@ def plot_memory(report: _Part, path: str | Path, title: str) -> None:
         axes = figure.add_subplot(grid[0, column])
         draw(axes, report)
         finish(axes)
-    figure.suptitle(title, fontsize=12, fontweight="bold")
+    figure.suptitle(f"{title} (bars of error: 2 standard errors)", fontsize=12)
     figure.savefig(path, dpi=_DOTS_PER_INCH)
 
 
@@ -136,12 +149,11 @@ def _draw_attention(axes: Axes, report: _Part) -> None:
     axes.barh([p - 0.2 for p in places], [mean["share"][k] for k in shown], 0.38,
               color=PALETTE[0], label="attention")  # fmt: skip
     axes.barh([p + 0.2 for p in places], [mean["even"][k] for k in shown], 0.38,
-              color="#BBBBBB", label="if it were even")  # fmt: skip
+              color="#BBBBBB", label="if all rows got the same")  # fmt: skip
     axes.set_yticks(list(places), shown)
     axes.invert_yaxis()
     reach = f"half within {mean['half_within']:.0f} rows, 90% within {mean['most_within']:.0f}"
-    axes.set(title=f"Attention of all heads: {reach}", xlabel="share")
-    axes.title.set_fontsize(9)
+    axes.set(title=f"Where attention goes\n{reach}", xlabel="share, mean of all heads")
     axes.legend(fontsize=8)
 
 
@@ -151,23 +163,31 @@ def _draw_recall(axes: Axes, report: _Part) -> None:
     whole = recall["whole"]
     axes.errorbar([p["rows"] for p in points], [p["return_mean"] for p in points],
                   [2 * p["return_error"] for p in points], color=PALETTE[0], marker="o",
-                  capsize=3, label="last n rows")  # fmt: skip
+                  capsize=3, label="the last n rows alone")  # fmt: skip
     axes.axhline(whole["return_mean"], color=PALETTE[1], linestyle="--", label="whole memory")
     axes.set_xscale("log", base=2)
     axes.set_xticks([p["rows"] for p in points], [str(p["rows"]) for p in points])
-    axes.set(title="Recall", xlabel="rows that memory keeps", ylabel="return per rollout")
+    needed = {None: "every shorter memory earns less", 1: "the current row is enough"}
+    text = needed.get(recall["needed"], f"no clear loss from {recall['needed']} rows on")
+    axes.set(title=f"How much memory is needed\n{text}", xlabel="n, rows that memory keeps",
+             ylabel="return per rollout")  # fmt: skip
     axes.legend(fontsize=8)
 
 
 def _draw_change(axes: Axes, report: _Part) -> None:
     change = report["change"]
-    arms = [change["arms"][name] for name in _ARMS]
-    colors = (PALETTE[0], "#9DB8CC", PALETTE[1], "#E8B48C")
-    axes.bar(range(4), [arm["mean"] for arm in arms], color=colors,
-             yerr=[2 * arm["error"] for arm in arms], capsize=3)  # fmt: skip
-    axes.set_xticks(range(4), [name.replace(", ", "\n") for name in _ARMS], fontsize=8)
-    axes.set(title=f"World and memory changed at step {change['time']}", ylabel="return after it")
-    axes.title.set_fontsize(9)
+    for place, (memory, color) in enumerate(zip(_MEMORIES, (PALETTE[0], "#BBBBBB"), strict=True)):
+        arms = [change["arms"][f"{world}, {memory}"] for world in _WORLDS]
+        at = [world + 0.4 * (place - 0.5) for world in range(len(_WORLDS))]
+        bars = axes.bar(at, [arm["mean"] for arm in arms], 0.38, color=color,
+                        yerr=[2 * arm["error"] for arm in arms], capsize=3,
+                        label=f"memory {memory}")  # fmt: skip
+        axes.bar_label(bars, [number(arm["mean"]) for arm in arms], fontsize=8, padding=2)
+    axes.margins(y=0.3)  # room for the legend
+    axes.set_xticks(range(len(_WORLDS)), ["as it was", change["what"]])
+    axes.set(title=f"A fact made false at step {change['time']}", xlabel="world after that step",
+             ylabel="return after that step")  # fmt: skip
+    axes.legend(fontsize=8)
 
 
 def _shown_kinds(attention: _Part) -> list[str]:

@@ -28,6 +28,8 @@ class RunRecord:
     result: Row | None
     method: str = "amago"
     """amago's own agent, or a baseline."""
+    method_settings: Row | None = None
+    """What a baseline had beside the configuration."""
     own_env: str = ""
     """What made the environment, if it was given from Python in place of an id."""
 
@@ -38,6 +40,11 @@ class RunRecord:
 
     def minutes(self, epoch: int) -> float | None:
         """Wall time when an epoch was complete; None where it was not timed."""
+        exported = [
+            row["minutes"] for row in self.metrics if row["epoch"] == epoch and "minutes" in row
+        ]
+        if exported:
+            return float(exported[0])
         spent = [float(row["seconds"]) for row in self.timing if row["epoch"] <= epoch]
         return sum(spent) / 60 if len(spent) == epoch else None
 
@@ -78,6 +85,7 @@ def read_run(path: str | Path) -> RunRecord:
         timing=_read_jsonl(folder / "timing.jsonl"),
         result=_read_object(result) if result.is_file() else None,
         method=str((header.get("baseline") or {}).get("method", "amago")),
+        method_settings=(header.get("baseline") or {}).get("settings"),
         own_env=str((header.get("custom") or {}).get("env", "")),
     )
 

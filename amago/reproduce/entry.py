@@ -30,6 +30,8 @@ class Variant:
     """Where it differs from the experiment's."""
     baseline: str = ""
     """Another method: `amago baseline NAME` trains instead of `amago train`."""
+    on_cpu: tuple[str, ...] = ()
+    """Further settings at CPU scale alone, such as a budget of its own."""
 
     @property
     def folder(self) -> str:
@@ -51,6 +53,12 @@ class Probe:
     """The checkpoint: latest, best, or "kept" for each that `run.keep_interval` kept."""
     episodes: int = 200
     """Rollouts per instruction and checkpoint."""
+    measure: str = "success"
+    """What is counted, by its name in measures.py; instructions are counted by success."""
+    greedy: bool | None = None
+    """Take the most likely actions; unset: as in the run's evaluations."""
+    lanes: int | None = None
+    """Environments at a time; unset: as in the run's evaluations."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,8 @@ class Experiment:
         budget = [] if self.epochs is None else [f"run.epochs={self.epochs}"]
         budget += [] if self.minutes is None else [f"run.max_minutes={self.minutes:g}"]
         shared = (*self.set, *((*budget, *self.on_cpu) if scale == "cpu" else ()))
-        changes = dict(text.partition("=")[::2] for text in (*shared, *arm.set))
+        own = (*arm.set, *(arm.on_cpu if scale == "cpu" else ()))
+        changes = dict(text.partition("=")[::2] for text in (*shared, *own))
         changes |= {"ablate": arm.ablate} if arm.ablate else {}
         changes |= {"baseline": arm.baseline} if arm.baseline else {}
         return tuple(f"{key}={value}" for key, value in changes.items())

@@ -13,6 +13,8 @@ from amago.report.runs import RunRecord, read_run
 
 PACE = "pace.json"
 """What a claim keeps of a run's times."""
+_TRIALS = Path(__file__).parent / "paces.json"
+"""Trial runs of some epochs, for presets of which no claim has a run yet."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,19 @@ def recorded_pace(run: RunRecord) -> Pace | None:
         return None
     env = run.config.get("env") or {}
     lanes, length = int(env.get("num_lanes") or 1), _length(env.get("kwargs") or {})
-    learn, collect = (sum(row.get(f"{part}_seconds", 0.0) for row in run.timing)
-                      for part in ("learn", "collect"))  # fmt: skip
+    learn, evaluate, collect = (_spent(run, part) for part in ("learn", "eval", "collect"))
     if not learn:
         return Pace(run.seconds / updates, 0.0, steps / epochs / lanes, length)
     # Evaluations are a share of playing; they are counted with the updates.
-    rest = max(run.seconds - collect, learn)
-    return Pace(rest / updates, collect / max(steps, 1), steps / epochs / lanes, length)
+    share = collect / max(steps, 1)
+    return Pace((learn + evaluate) / updates, share, steps / epochs / lanes, length)
+
+
+def _spent(run: RunRecord, part: str) -> float:
+    """Seconds of a processor, or of the clock where those were not recorded."""
+    return sum(
+        row.get(f"{part}_cpu_seconds", row.get(f"{part}_seconds", 0.0)) for row in run.timing
+    )
 
 
 def _length(arguments: Mapping[str, Any]) -> int | None:
@@ -66,11 +74,15 @@ def _length(arguments: Mapping[str, Any]) -> int | None:
 
 
 def paces(roots: Iterable[Path]) -> dict[str, Pace]:
-    """The pace of every preset that some folders have runs of; later folders count more."""
-    found: dict[str, Pace] = {}
-    for root in roots:
-        for path in sorted(root.glob("**/seed-*/config.json")):
-            run = read_run(path.parent)
-            if (pace := recorded_pace(run)) is not None:
-                found[run.preset] = pace
+    """The pace of every preset: of the newest run that some folders have, or else of a trial."""
+    trials: dict[str, dict[str, Any]] = json.loads(_TRIALS.read_text(encoding="utf-8"))
+    found = {preset: Pace(**values) for preset, values in trials.items()}
+    newest: dict[str, str] = {}
+    for path in (path for root in roots for path in root.glob("**/seed-*/config.json")):
+        run = read_run(path.parent)
+        created = str(json.loads(path.read_text(encoding="utf-8")).get("created", ""))
+        if run.method != "amago" or created < newest.get(run.preset, ""):
+            continue
+        if (pace := recorded_pace(run)) is not None:
+            found[run.preset], newest[run.preset] = pace, created
     return found

@@ -6,6 +6,7 @@ instruction.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,13 @@ from typing import Any
 
 from amago.config import Config, literal, override
 from amago.envs.settings import EnvSettings
-from amago.evaluation.evaluate import evaluate_agent
 from amago.evaluation.instructions import success_per_instruction
-from amago.evaluation.play import PlaySettings, make_policy
+from amago.evaluation.play import PlaySettings, check_fits, make_lanes, make_policy, play
 from amago.process import prepare_process
 from amago.reproduce.entry import Probe
+from amago.reproduce.measures import MEASURES
+from amago.rollout.random_policy import RandomPolicy
+from amago.rollout.scores import success_by_length, summarise
 from amago.saved import kept
 from amago.saved.files import write_json
 from amago.saved.header import read_header
@@ -38,10 +41,10 @@ def _run_probe(run: Path, probe: Probe) -> dict[str, Any]:
         env = _changed(config, probe.set)
         settings = PlaySettings(
             episodes=probe.episodes,
-            num_lanes=config.env.eval_lanes,
+            num_lanes=probe.lanes or config.env.eval_lanes,
             world_seed=derive(seed, f"probe {probe.name}"),
             action_seed=derive(seed, f"acting in probe {probe.name}"),
-            greedy=config.agent.greedy,
+            greedy=config.agent.greedy if probe.greedy is None else probe.greedy,
         )
         epoch = int(source.path.name)
         scores = _scores(source, env, settings, probe)
@@ -56,10 +59,18 @@ def _scores(
     if probe.instructions:
         policy = make_policy(agent, settings)
         return success_per_instruction(policy, agent.spec, env, settings, probe.instructions)
-    result = evaluate_agent(agent, env, settings)
+    policy, random = make_policy(agent, settings), RandomPolicy(agent.spec, settings.action_seed)
+    with contextlib.closing(make_lanes(env, settings)) as lanes:
+        check_fits(agent.spec, lanes.spec)
+        curriculum, measure = lanes.curriculum, MEASURES[probe.measure]
+        records = play(policy, lanes, settings.episodes)
+        lanes.curriculum = curriculum  # both meet the same worlds
+        others = play(random, lanes, settings.episodes)
+    result = summarise(records)
     row = {"success": result["success_rate"], "success_return": result["return_mean"]}
-    by_length = result.get("success_by_length")
-    return [row if by_length is None else {**row, "by_length": by_length}]
+    row |= {"score": measure(records), "random_score": measure(others)}
+    by_length = success_by_length(records)
+    return [{**row, "by_length": by_length} if by_length else row]
 
 
 def _sources(run: Path, which: str) -> Iterator[Source]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
 
+from amago.baselines.catalogue import find_method
 from amago.reproduce.claims.claim import Claim
 from amago.reproduce.claims.holds import verdicts
 from amago.reproduce.entry import Entry, Experiment, Leaderboard, Measurement, Probe
@@ -59,17 +59,14 @@ def _runs(name: str, experiment: Experiment, where: Where, console: Console) -> 
         console.print(f"{name}: left out, there is no preset {', '.join(missing)}")
         return []
     runs = where.runs(experiment)
-    waiting = sorted({run.arm.baseline for run in runs if run.arm.baseline and not _baselines()})
-    if waiting:
-        console.print(f"{name}: left out {', '.join(waiting)}, this version has no baselines")
-        runs = [run for run in runs if not run.arm.baseline]
     for run in runs:  # a bad setting should fail here, not once per run
         resolve(run.job.preset, [f"{key}={value}" for key, value in run.job.overrides.items()])
     return runs
 
 
-def _baselines() -> bool:
-    return find_spec("amago.baselines") is not None
+def _keeps_weights(method: str) -> bool:
+    """Whether a run can be played after training: not every baseline keeps its networks."""
+    return not method or find_method(method).keeps_weights
 
 
 def _train(jobs: list[Job], num_parallel: int, where: Where) -> int:
@@ -90,7 +87,7 @@ def _probe(
     jobs: dict[Path, Job] = {}
     for name, experiment in experiments.items():
         for run in runs[name]:
-            if next_step(run.job) == "skip":
+            if next_step(run.job) == "skip" and _keeps_weights(run.arm.baseline):
                 for probe in experiment.probes:
                     job = run.probe(probe)
                     asked[job.run_dir], jobs[job.run_dir] = (run.job.run_dir, probe), job

@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 
 from amago.config import Config
-from amago.process import cores_to_learn
 from amago.scale.learn_group import Seat, open_store
+from amago.training.cores import cores_to_learn
 
 _GRACE_SECONDS = 10.0
 _HOST = "127.0.0.1"

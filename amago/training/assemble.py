@@ -17,7 +17,6 @@ from amago.config import Config
 from amago.envs.elsewhere import LanesElsewhere
 from amago.envs.registry import make_vector
 from amago.evaluation.play import make_lanes
-from amago.process import prepare_learner
 from amago.replay.relabel import StoreRelabeler
 from amago.replay.sampler import Sampler
 from amago.replay.store import TrajectoryStore
@@ -25,6 +24,7 @@ from amago.saved import checkpoint, kept
 from amago.saved.files import read_json
 from amago.saved.source import find_source
 from amago.seeding import derive, seed_torch
+from amago.training.cores import prepare_learner
 from amago.training.evaluation import evaluation_settings
 from amago.training.logger import Logger
 from amago.training.restored import keeps_later, restore_counters

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from amago.baselines.catalogue import has_todays_settings
 from amago.config import MACHINE_SETTINGS, differences, from_dict
 from amago.report.runs import RunRecord, read_run
 from amago.reproduce.entry import Experiment
@@ -191,7 +192,7 @@ def made_today(run: RunRecord, settings: Sequence[str] = (), preset: str = "") -
     """Whether today's preset, with some settings changed, is what a run recorded.
 
     Not so where the preset or a setting has another name today. Settings that only say where a
-    run happens do not count; of a baseline, which has settings of its own, its environment does.
+    run happens do not count; of a baseline its environment does, and the settings of its own.
     """
     try:
         today, recorded = resolve(preset or run.preset, settings), from_dict(run.config)
@@ -199,6 +200,8 @@ def made_today(run: RunRecord, settings: Sequence[str] = (), preset: str = "") -
         return False
     differing = differences(today, recorded).keys() - set(MACHINE_SETTINGS)
     if any(text.startswith("baseline=") for text in settings):
+        if not has_todays_settings(run.method, run.method_settings):
+            return False
         differing = {name for name in differing if name in ("env.id", "env.ids", "env.kwargs")}
     return not differing
 

@@ -17,7 +17,7 @@ from amago.reproduce.claims.pages import write_claim
 from amago.reproduce.pace import PACE, recorded_pace
 
 _EVALUATION_COLUMNS = (
-    "epoch", "env_steps", "updates", "eval/return_mean", "eval/return_std",
+    "epoch", "env_steps", "updates", "minutes", "eval/return_mean", "eval/return_std",
     "eval/success_rate", "eval/episodes", "eval/return_per_block",
     "loss/critic", "policy/entropy", "grad/norm",
 )  # fmt: skip
@@ -56,7 +56,8 @@ def copy_run(run: RunRecord, target: Path, needs: tuple[str, ...] = ()) -> None:
     logged = dict.fromkeys(key for row in run.evaluations for key in row)
     further = [key for key in logged if key.startswith(needs) and key not in _EVALUATION_COLUMNS]
     columns = (*_EVALUATION_COLUMNS, *(further if needs else ()))
-    write_csv(target / EVALUATIONS, columns, thin(run.evaluations))
+    timed = [{"minutes": run.minutes(row["epoch"]), **row} for row in run.evaluations]
+    write_csv(target / EVALUATIONS, columns, thin(timed))
     if (pace := recorded_pace(run)) is not None:
         (target / PACE).write_text(json.dumps(dataclasses.asdict(pace)) + "\n", encoding="utf-8")
 

@@ -8,7 +8,8 @@
 A side is an arm, "random play", "oracle" or a number. Without a task, every task that has both
 sides must agree.
 Scores are means over seeds of the final window; "QUANTITY of ARM" takes another quantity: a logged
-metric, or the success in a probe. Intervals are those over seeds, or over rollouts for one seed.
+metric, what a probe counted, or `env_steps`, the steps of a whole run. Intervals are those over
+seeds, or over rollouts for one seed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Literal
 from amago.report.statistics import bootstrap_interval, final_window_mean
 from amago.report.tables import number
 from amago.reproduce.claims.claim import Arm, Claim
-from amago.reproduce.claims.probes import probe_success
+from amago.reproduce.claims.probes import probe_score
 from amago.reproduce.claims.scores import arm_scores, known, mean, reference_score
 from amago.rollout.scores import Score
 
@@ -135,8 +136,10 @@ def _score(claim: Claim, arms: Sequence[Arm], side: str) -> _Score | None:
 
 
 def _quantity(arm: Arm, quantity: str) -> list[float | None]:
+    if quantity == "env_steps":
+        return [(run.result or {}).get(quantity) for run in arm.runs]
     if "/" not in quantity:
-        return [probe_success(run, quantity) for run in arm.runs]
+        return [probe_score(run, quantity) for run in arm.runs]
     curves = ([row[quantity] for row in run.metrics if quantity in row] for run in arm.runs)
     return [final_window_mean(curve) if curve else None for curve in curves]
 

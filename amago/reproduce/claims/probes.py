@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from amago.report.runs import RunRecord
 
 _PROBES = "probes"
 AS_DRAWN = "(as drawn)"
+_KEYS = {"agent": ("score", "success"), "random": ("random_score", "random")}
 
 
 def probe_path(run: Path, name: str) -> Path:
@@ -25,11 +26,17 @@ def probe_rows(run: RunRecord, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def probe_success(run: RunRecord, name: str) -> float | None:
-    """Success in a probe at its last checkpoint: as instructions are drawn, or of the only one."""
+def probe_score(
+    run: RunRecord, name: str, player: Literal["agent", "random"] = "agent"
+) -> float | None:
+    """What a probe counted at its last checkpoint, as instructions are drawn, or of the one row."""
     rows = probe_rows(run, name)
     drawn = [row for row in rows if row.get("instruction", AS_DRAWN) == AS_DRAWN]
-    value = (drawn or rows)[-1]["success"] if rows else None
+    if not rows:
+        return None
+    row = (drawn or rows)[-1]
+    measured, success = _KEYS[player]
+    value = row.get(measured, row.get(success))
     return None if value is None else float(value)
 
 

@@ -34,7 +34,7 @@ _REGISTERED = (
 def claim_page(claim: Claim) -> str:
     """README.md of a claim."""
     renamed = _OLD_NAMES if claim.earlier_settings else ""
-    answers = f"For comparison: {claim.paper} of the paper." if claim.paper else ""
+    answers = f"For comparison: {_whose(claim.paper)}." if claim.paper else ""
     parts = [
         f"# {claim.question}",
         _REGISTERED if claim.registered else _GENERATED,
@@ -50,6 +50,11 @@ def claim_page(claim: Claim) -> str:
         "## What it does not show\n\n" + "\n".join(bullet(text) for text in _limits(claim)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _whose(paper: str) -> str:
+    """A figure is the paper's; what others have measured is named as it is."""
+    return paper if paper.startswith("the ") else f"{paper} of the paper"
 
 
 def _limits(claim: Claim) -> list[str]:

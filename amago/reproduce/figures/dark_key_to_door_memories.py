@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.beside_dark_key_to_door import BUDGET
 
 ENTRY = Experiment(
     paper="Figure 19",
@@ -12,6 +13,7 @@ ENTRY = Experiment(
     preset="dark-key-to-door",
     arms=(Variant("full"), Variant("GRU", "gru")),
     set=("env.kwargs.grid=9", "env.kwargs.trial_limit=50", "env.kwargs.horizon=500"),
+    on_cpu=BUDGET,
     seeds=(0, 1),
     adaptation=True,
     control="GRU",

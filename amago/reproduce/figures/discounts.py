@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.popgym import EPOCHS, MINUTES
 
 _SETS = {
     "full": (),
@@ -23,7 +24,8 @@ ENTRY = Experiment(
         for name, chosen in _SETS.items()
     ),
     seeds=(0, 1),
-    minutes=15,
+    epochs=EPOCHS,
+    minutes=MINUTES,
     control="the paper's discounts",
     holds=("wide discounts > the paper's discounts",),
     caveats=('"Full" has the preset\'s discounts, which reach from short to long.',),

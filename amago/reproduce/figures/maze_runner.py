@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.other_methods import FOUR_HOURS
 
 ENTRY = Experiment(
     paper="Figure 8, left",
@@ -18,7 +19,7 @@ ENTRY = Experiment(
         Variant("no multi-gamma", "no-multi-gamma"),
         Variant("no memory", "no-memory"),
         Variant("position hidden", set=("env.kwargs.position=False",)),
-        Variant("Recurrent PPO", baseline="recurrent-ppo"),
+        Variant("Recurrent PPO", on_cpu=FOUR_HOURS, baseline="recurrent-ppo"),
     ),
     set=("env.kwargs.horizon=400",),
     seeds=(0, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.popgym import EPOCHS, MINUTES
 
 _IDS = ("RepeatPreviousMedium", "AutoencodeEasy", "CountRecallMedium", "ConcentrationEasy")
 
@@ -17,7 +18,8 @@ ENTRY = Experiment(
         for task in _IDS
         for name, ablate in (("full", ""), ("GRU", "gru"), ("no memory", "no-memory"))
     ),
-    minutes=15,
+    epochs=EPOCHS,
+    minutes=MINUTES,
     control="GRU",
     holds=("full > GRU, intervals apart", "full > no memory, intervals apart"),
     caveats=("Four of the recall-intensive environments.",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.other_methods import FOUR_HOURS
 
 ENTRY = Experiment(
     paper="Figure 22",
@@ -15,7 +16,7 @@ ENTRY = Experiment(
         Variant("full"),
         Variant("no relabeling", "no-relabeling"),
         Variant("no memory", "no-memory"),
-        Variant("RL²", baseline="recurrent-ppo"),
+        Variant("RL²", on_cpu=FOUR_HOURS, baseline="recurrent-ppo"),
     ),
     set=("env.kwargs.horizon=400", "env.kwargs.rewired=True", "env.kwargs.continuous=True"),
     seeds=(0, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amago.reproduce.entry import Experiment, Variant
+from amago.reproduce.figures.popgym import EPOCHS, MINUTES
 
 ENTRY = Experiment(
     paper="Figure 14",
@@ -19,7 +20,8 @@ ENTRY = Experiment(
     ),
     set=("env.id=popgym/RepeatPreviousMedium",),
     seeds=(0, 1),
-    minutes=15,
+    epochs=EPOCHS,
+    minutes=MINUTES,
     view="activations",
     control="pre-LN",
     holds=("activation/residual of pre-LN > activation/residual of full",),

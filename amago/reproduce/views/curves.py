@@ -20,6 +20,8 @@ def draw(claim: Claim, path: str | Path) -> None:
     """Evaluations of all arms over training, seeds thin and their mean thick."""
     styles = styles_of(claim)
     drawn = [progress(claim, task, arms, styles) for task, arms in claim.tasks.items()]
+    if len({run.method for arm in claim.arms for run in arm.runs}) > 1:
+        drawn += [_over_minutes(claim, task, arms, styles) for task, arms in claim.tasks.items()]
     if claim.adaptation:
         drawn += [_adaptation(task, arms, styles) for task, arms in claim.tasks.items()]
     draw_panels(drawn, path)
@@ -38,6 +40,20 @@ def progress(claim: Claim, task: str, arms: Sequence[Arm], styles: Styles) -> Pa
             panels.label_shares(axes)
         title = task or ("during training" if claim.adaptation else "")
         panels.label_steps(axes, title, f"{claim.metric.label}, evaluation", clock)
+
+    return draw
+
+
+def _over_minutes(claim: Claim, task: str, arms: Sequence[Arm], styles: Styles) -> Panel:
+    """The same over time: methods differ in what a step of the environment costs them."""
+
+    def draw(axes: Axes) -> None:
+        key = claim.metric.evaluation
+        draw_arms(axes, arms, lambda run: panels.minutes_series(run, key), styles)
+        if claim.metric.percent:
+            axes.set_ylim(-0.03, 1.03)
+            panels.label_shares(axes)
+        panels.label_minutes(axes, f"{task} over time".strip(), f"{claim.metric.label}, evaluation")
 
     return draw
 

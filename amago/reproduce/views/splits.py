@@ -13,7 +13,7 @@ from amago.report import panels
 from amago.report.panels import PALETTE
 from amago.reproduce.claims.claim import Arm, Claim
 from amago.reproduce.claims.markdown import markdown
-from amago.reproduce.claims.probes import probe_success
+from amago.reproduce.claims.probes import probe_score
 from amago.reproduce.claims.scores import known, mean
 from amago.reproduce.views.figure import Panel, draw_panels
 
@@ -64,4 +64,4 @@ def _length(arm: Arm) -> int:
 
 
 def _successes(arm: Arm, split: str) -> list[float | None]:
-    return [probe_success(run, split) for run in arm.runs]
+    return [probe_score(run, split) for run in arm.runs]

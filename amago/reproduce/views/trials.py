@@ -13,6 +13,7 @@ from amago.report.curves import Curve, Styles
 from amago.report.runs import RunRecord
 from amago.report.tables import number
 from amago.reproduce.claims.claim import Arm, Claim
+from amago.reproduce.claims.counted import counted_table
 from amago.reproduce.claims.markdown import markdown
 from amago.reproduce.claims.scores import mean
 from amago.reproduce.views.curves import progress
@@ -40,7 +41,11 @@ def draw(claim: Claim, path: Path) -> None:
 
 
 def table(claim: Claim) -> str:
-    """Return per trial in the final test, means over seeds."""
+    """Return per trial in the final test, means over seeds, and what probes counted."""
+    return "\n\n".join(part for part in (_trials_table(claim), counted_table(claim)) if part)
+
+
+def _trials_table(claim: Claim) -> str:
     rows = []
     for task, arms in claim.tasks.items():
         for arm in arms:

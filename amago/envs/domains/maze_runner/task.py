@@ -30,6 +30,7 @@ class MazeRunner(GoalTask):
         size: int = _SMALL,
         horizon: int | None = None,
         max_goals: int = 3,
+        min_goals: int = 1,
         position: bool = True,
         rewired: bool = False,
         continuous: bool = False,
@@ -43,7 +44,9 @@ class MazeRunner(GoalTask):
             )
         self.size = size
         self.horizon = _HORIZONS[size > _SMALL] if horizon is None else horizon
-        check_at_least(1, horizon=self.horizon, max_goals=max_goals)
+        check_at_least(1, horizon=self.horizon, min_goals=min_goals)
+        check_at_least(min_goals, max_goals=max_goals)
+        self.min_goals = min_goals
         self.position_shown, self.rewired, self.continuous = position, rewired, continuous
         self.spawn = np.array(maze.spawn_cell(size))
         self.goals = GoalSpec(max_goals, 2, low=(1, 1), high=(size - 2, size - 2))
@@ -65,7 +68,7 @@ class MazeRunner(GoalTask):
         self.walls[lane] = maze.grow(self.size, rng)
         self.depths[lane] = maze.depths(self.walls[lane])
         self.directions[lane] = rng.permutation(4) if self.rewired else np.arange(4)
-        num_goals = int(rng.integers(1, self.goals.max_goals + 1))
+        num_goals = int(rng.integers(self.min_goals, self.goals.max_goals + 1))
         cells = self.achievable(lane)
         return cells[rng.permutation(len(cells))[:num_goals]]
 
