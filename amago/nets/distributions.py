@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Protocol, runtime_checkable
 
@@ -32,6 +33,15 @@ class ActionDistribution(Protocol):
         """
 
     def entropy(self) -> Tensor: ...
+
+
+def of_rows(policy: ActionDistribution, rows: slice) -> ActionDistribution:
+    """The distributions of some rows of [N, ...] alone."""
+    part = copy.copy(policy)
+    for name, value in vars(policy).items():
+        if isinstance(value, Tensor):
+            setattr(part, name, value[rows])
+    return part
 
 
 class FlooredCategorical:

@@ -62,9 +62,9 @@ def _blocks(picture: Array, width: int = _WIDTH) -> Text:
 
 def summary(session: Session) -> str:
     """What the rollout earned beside random play and the oracle in the same world."""
-    parts = [f"return {sum(session.rewards):g}", f"random play {session.random[-1]:.1f}"]
-    if session.best is not None:
-        parts.append(f"oracle {sum(session.best):g}")
+    parts = [f"return {sum(session.rewards):g}", f"random play {session.rivals.random[-1]:.1f}"]
+    if session.rivals.best is not None:
+        parts.append(f"oracle {sum(session.rivals.best):g}")
     return f"world {session.seed}: " + ", ".join(parts)
 
 
@@ -79,7 +79,7 @@ def _lines(session: Session) -> list[Text]:
         Text(f"step {session.time} of {world.horizon}   return {sum(session.rewards):g}"),
         Text("return per tenth  " + " ".join(f"{x:g}" for x in tenths[: done + 1])),
     ]
-    asked = world.asked(session.rollout.row)
+    asked = world.asked(session.row)
     lines += [Text(f"[{'x' if complete else ' '}] {goal}") for goal, complete in asked]
     return [*lines, Text("")]
 

@@ -91,7 +91,7 @@ function showCard(about) {
 
 export function showStep(visit) {
   const {state, history} = visit;
-  if (state.frame) $("frame").src = `data:image/png;base64,${state.frame}`;
+  if (state.frame) $("frame").src = state.frame;
   $("stage").classList.toggle("empty", !state.frame);
   $("time").textContent = state.time;
   $("total").textContent = +state.total.toFixed(2);
@@ -216,7 +216,7 @@ export function showPast(visit) {
   const {past, history} = visit;
   $("past").hidden = false;
   $("past-frame").hidden = !past.frame;
-  if (past.frame) $("past-frame").src = `data:image/png;base64,${past.frame}`;
+  if (past.frame) $("past-frame").src = past.frame;
   const then = past.own ? history[past.time]?.action : null;
   $("past-text").textContent = [
     past.own ? `Step ${past.time} of this rollout` : `Step ${past.time} of another lane's world`,
