@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from amago.envs.catalogue import domain_of
 from amago.goals import GoalSpec
 from amago.play.frames import data_url
 from amago.play.session import Row, Session
@@ -92,6 +93,7 @@ class Visitor:
 
     def _described(self, session: Session) -> Reply:
         world, mind = session.world, session.mind
+        domain = domain_of(world.settings.id)
         goals = world.spec.goals
         return {
             "agent": session.loaded.key,
@@ -100,6 +102,8 @@ class Visitor:
             "environment": world.spec.name,
             "horizon": world.horizon,
             "actions": list(session.action_names),
+            "picture": domain.picture,
+            "sees": domain.sees,
             "moves": [{"name": move.name, "key": move.key} for move in world.moves],
             "discounts": mind.discounts,
             "acting_discount": mind.acting_discount,

@@ -188,4 +188,6 @@ DOMAIN = Domain(
     },
     paper_size=_SIZE,
     action_names=("left", "up", "right", "down", "stay"),
+    picture="blue: agent, ringed once it has the key; yellow: key; green: door; grey: start",
+    sees="x, y, has the key, time in the trial",
 )
