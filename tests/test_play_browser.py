@@ -8,9 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +17,10 @@ import torch
 from test_play_session import untrained
 
 pytest.importorskip("playwright", reason="no playwright; `make install` installs it")
-import uvicorn
+from play_server import Server
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from amago.play import messages
-from amago.play.server import _Limits, _make_app
+from amago.play.server import _Limits
 from amago.play.shelf import Shelf
 
 CHROMIUM = shutil.which("chromium")
@@ -38,30 +34,6 @@ FLAGS = [
 ]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium; `make chromium` installs it")
 expect.set_options(timeout=20_000)
-
-
-class Server:
-    """A playground in a thread, on any free port."""
-
-    def __init__(self, shelf: Shelf, limits: _Limits | None = None) -> None:
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
-        config = uvicorn.Config(
-            _make_app(shelf, limits=limits), log_level="warning", ws_max_size=messages.MAX_BYTES
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
-
-    def __enter__(self) -> Server:
-        self._thread.start()
-        while not self._server.started:
-            time.sleep(0.02)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join(timeout=20)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from amago.envs.catalogue import preset
 from amago.envs.settings import EnvSettings
 from amago.envs.tasks import draw
 from amago.nets.memory.diagnose import diagnose
-from amago.play import world
+from amago.play import rounds, world
 from amago.play.frames import FrameStore
+from amago.play.probe import Moment, think
 from amago.play.session import _MAX_EXPERIMENTS, Row, Session
 from amago.play.shelf import Loaded, Shelf
 from amago.play.visitor import Visitor
@@ -65,6 +66,13 @@ def played(loaded: Loaded, steps: int, seed: int = 3, **options: Any) -> Session
     return session
 
 
+def ask(visitor: Visitor, request: dict[str, Any]) -> dict[str, Any]:
+    """A request of a visitor who is alone."""
+    (reply,) = rounds._answer([(visitor, request)])
+    assert isinstance(reply, dict)
+    return reply
+
+
 def mind_of(session: Session) -> tuple[Any, ...]:
     """Everything that the agent thinks now."""
     thought = session.thought
@@ -95,11 +103,11 @@ def test_attention_from_the_acting_cache_is_that_of_a_whole_pass(shelf: Shelf, n
     hook = loaded.agent.encoder.register_forward_hook(lambda *call: encoded.append(call[2]))
     try:
         session = played(loaded, 25)
+        rows = len(session.past)
     finally:
         hook.remove()
-    rows = len(session.rollout.past)
     assert rows == (26 if name == "room" else 8)
-    times = torch.tensor([row.time for row in session.rollout.past])
+    times = torch.tensor([row.time for row in session.past])
     layers = diagnose(loaded.agent.memory, torch.cat(encoded)[-rows:], times)  # type: ignore[arg-type]
     assert session.thought is not None and session.thought.attention is not None
     torch.testing.assert_close(session.thought.attention[0], layers[0].weights[:, -1])
@@ -110,9 +118,10 @@ def test_values_are_in_rewards_as_the_environment_pays_them(room: Loaded) -> Non
     assert session.thought is not None and session.thought.values is not None
     assert len(session.thought.values) == len(room.agent.discounts)
     mind = room.mind()
-    mind._reward_scale = 2 * room.config.agent.reward_scale
-    _, _, other = mind.think(session.world.begin(), mind.empty_memory(), 0)
-    _, _, ours = room.mind().think(session.world.begin(), room.mind().empty_memory(), 0)
+    mind.reward_scale = 2 * room.config.agent.reward_scale
+    row = session.world.begin()
+    moments = [Moment(one, row, one.empty_memory(), 0) for one in (mind, room.mind())]
+    other, ours = (think([moment])[0][2] for moment in moments)
     assert other.values == pytest.approx([value / 2 for value in ours.values or []], abs=2e-4)
 
 
@@ -148,14 +157,14 @@ def test_there_is_nothing_before_the_first_step(room: Loaded) -> None:
 def test_a_wiped_memory_holds_the_current_row_alone(room: Loaded) -> None:
     session = played(room, 9)
     session.wipe()
-    assert [row.time for row in session.rollout.past] == [9]
+    assert [row.time for row in session.past] == [9]
     assert session.thought is not None and session.thought.attention is not None
     assert session.thought.attention.shape[-1] == 1
     fresh = room.mind()
-    _, _, alone = fresh.think(session.rollout.row, fresh.empty_memory(), 0)
+    _, _, alone = think([Moment(fresh, session.row, fresh.empty_memory(), 0)])[0]
     assert alone.probabilities == session.thought.probabilities
     session.step()
-    assert [row.time for row in session.rollout.past] == [9, 10]
+    assert [row.time for row in session.past] == [9, 10]
 
 
 def test_the_world_changes_under_the_agent_and_the_room_stays(room: Loaded) -> None:
@@ -172,9 +181,9 @@ def test_the_world_changes_under_the_agent_and_the_room_stays(room: Loaded) -> N
 
 def test_another_lanes_memory_is_as_old_and_of_another_world(room: Loaded) -> None:
     session = played(room, 7)
-    own = session.rollout.past[:7]
+    own = session.past[:7]
     session.transplant()
-    past = session.rollout.past
+    past = session.past
     assert [row.time for row in past] == list(range(8))
     assert [row.own for row in past] == [False] * 7 + [True]
     assert [row.obs for row in past[:7]] != [row.obs for row in own]
@@ -195,7 +204,7 @@ def test_a_transplant_after_going_back_is_another_one(room: Loaded) -> None:
     for _ in range(3):
         session.step()
     session.transplant()  # as many events before it as before the first, but two steps later
-    assert [row.own for row in session.rollout.past] == [False] * 7 + [True]
+    assert [row.own for row in session.past] == [False] * 7 + [True]
 
 
 def test_experiments_are_limited(room: Loaded) -> None:
@@ -209,7 +218,7 @@ def test_experiments_are_limited(room: Loaded) -> None:
 def test_a_person_plays_in_the_agents_world(room: Loaded) -> None:
     agent, person = played(room, 0), played(room, 0, player="you")
     assert agent.rows[0].obs == person.rows[0].obs
-    assert agent.best == person.best and agent.random == person.random
+    assert agent.rivals.best == person.rivals.best and agent.rivals.random == person.rivals.random
     left = [move.name for move in person.world.moves].index("left")
     for _ in range(4):
         person.step(left)
@@ -227,9 +236,9 @@ def test_references_are_of_this_very_world(room: Loaded) -> None:
     session = played(room, 0, seed=11)
     seeds = session.world.begin().world_seed
     task: Any = session.world._task()
-    assert session.best == task.best_play(seeds).reward[0].tolist()
-    assert len(session.random) == session.world.horizon
-    assert 0 <= session.random[-1] < sum(session.best or [])
+    assert session.rivals.best == task.best_play(seeds).reward[0].tolist()
+    assert len(session.rivals.random) == session.world.horizon
+    assert 0 <= session.rivals.random[-1] < sum(session.rivals.best or [])
 
 
 def test_random_play_of_a_slow_environment_is_cut_short(
@@ -237,9 +246,9 @@ def test_random_play_of_a_slow_environment_is_cut_short(
 ) -> None:
     loaded = Shelf([str(untrained(tmp_path / "pole", "gym", {}))]).load("pole")
     whole = Session(loaded, 1)
-    assert len(whole.random) == whole.world.horizon == 500
+    assert len(whole.rivals.random) == whole.world.horizon == 500
     monkeypatch.setattr(world, "RANDOM_SECONDS", 0.0)
-    assert Session(loaded, 1).random == [1.0]  # one step of CartPole, then time was up
+    assert Session(loaded, 1).rivals.random == [1.0]  # one step of CartPole, then time was up
 
 
 def test_a_rollout_ends_once(room: Loaded) -> None:
@@ -270,11 +279,11 @@ def test_goals_are_asked_for_read_and_followed(shelf: Shelf) -> None:
     goals: Any = drawn.world._task()
     places = goals.achievable(0)[:2, 0].tolist()
     session = Session(loaded, 4, instruction=", ".join(map(str, places)))
-    assert session.world.asked(session.rollout.row) == [(str(p), False) for p in places]
+    assert session.world.asked(session.row) == [(str(p), False) for p in places]
     assert numbers(session.rows[0])[0] == numbers(drawn.rows[0])[0]
     with pytest.raises(ValueError, match="expected"):
         Session(loaded, 4, instruction="eat cow")
-    assert session.best is not None and sum(session.best) <= 2
+    assert session.rivals.best is not None and sum(session.rivals.best) <= 2
     session.step()
     session.change()
     assert session.events[-1].kind == "change"
@@ -367,31 +376,39 @@ def test_a_world_that_cannot_be_changed_says_why(name: str) -> None:
 
 def test_random_play_and_oracle_follow_a_change_and_going_back_undoes_it(room: Loaded) -> None:
     session = Session(room, 5)
-    best, random = list(session.best or []), list(session.random)
+    best, random = list(session.rivals.best or []), list(session.rivals.random)
     for _ in range(6):
         session.step()
     session.change()
-    assert session.best is not None and session.best[:6] == best[:6] and session.best != best
-    assert session.random[:6] == random[:6] and len(session.random) == len(random)
-    assert session.random != random and session.random == sorted(session.random)
+    assert (
+        session.rivals.best is not None
+        and session.rivals.best[:6] == best[:6]
+        and session.rivals.best != best
+    )
+    assert session.rivals.random[:6] == random[:6] and len(session.rivals.random) == len(random)
+    assert session.rivals.random != random and session.rivals.random == sorted(
+        session.rivals.random
+    )
     task: Any = session.world._task()
     steps = np.abs(task.start[0] - task.key[0]).sum() + np.abs(task.key[0] - task.door[0]).sum()
-    assert sum(session.best[6 : 6 + max(1, int(steps))]) == 2.0, "the oracle of the new world"
+    assert sum(session.rivals.best[6 : 6 + max(1, int(steps))]) == 2.0, (
+        "the oracle of the new world"
+    )
     session.step()
     session.back()
-    assert session.best is not None and session.best != best
+    assert session.rivals.best is not None and session.rivals.best != best
     session.back()  # before the change, too
-    assert session.best == best and session.random == random
+    assert session.rivals.best == best and session.rivals.random == random
 
 
 def test_a_visitor_is_told_what_others_earn_in_the_changed_world(shelf: Shelf) -> None:
     visitor = Visitor(shelf)
     begin = {"type": "begin", "agent": "room", "seed": 5, "player": "agent", "instruction": "",
              "dark": False}  # fmt: skip
-    began = visitor.handle(begin)
-    assert "others" not in visitor.handle({"type": "step"})
-    changed = visitor.handle({"type": "change"})["others"]
+    began = ask(visitor, begin)
+    assert "others" not in ask(visitor, {"type": "step"})
+    changed = ask(visitor, {"type": "change"})["others"]
     assert changed["oracle"] != began["oracle"] and changed["oracle"] == sorted(changed["oracle"])
-    back = visitor.handle({"type": "back"})["others"]
+    back = ask(visitor, {"type": "back"})["others"]
     assert back == {"oracle": began["oracle"], "random": began["random"]}
     visitor.close()

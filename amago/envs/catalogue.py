@@ -36,10 +36,10 @@ TASKS: dict[str, tuple[type[Task], Mapping[str, Any]]] = {}
 """Class and fixed arguments of every natively batched task, by its Gymnasium id."""
 ENTRY_POINTS: dict[str, tuple[str, Mapping[str, Any]]] = {}
 """Where the class of every other environment is, and the arguments that its id fixes."""
-_ACTION_NAMES: dict[str, tuple[str, ...]] = {}
+_DOMAIN_OF: dict[str, Domain] = {}
 for _domain in DOMAINS:
     for _id, _fixed in _domain.ids.items():
-        _ACTION_NAMES[_id] = _domain.action_names
+        _DOMAIN_OF[_id] = _domain
         _make = _domain.make
         if isinstance(_make, type) and issubclass(_make, Task):
             TASKS[_id] = (_make, _fixed)
@@ -97,9 +97,14 @@ def full_id(env_id: str) -> str:
     return known.get(env_id, env_id)
 
 
+def domain_of(env_id: str) -> Domain:
+    """The domain of an environment; one that says nothing for those of others."""
+    return _DOMAIN_OF.get(full_id(env_id), Domain({}))
+
+
 def action_names(env_id: str, action: ActionSpec) -> tuple[str, ...]:
     """One name per discrete action, or per number of another one."""
-    known = _ACTION_NAMES.get(full_id(env_id), ())
+    known = domain_of(env_id).action_names
     if action.kind == "discrete" and len(known) == action.size:
         return known
     if action.kind == "continuous" and action.size == 2:

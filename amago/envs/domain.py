@@ -25,3 +25,9 @@ class Domain:
     """Widths of the networks in the paper's Table 3."""
     action_names: tuple[str, ...] = ()
     """One for each discrete action, for films and the playground."""
+    picture: str = ""
+    """What the colours of its pictures mean, for people who see them for the first time."""
+    sees: str = ""
+    """What the numbers of an observation are, in their order."""
+    extra: str = ""
+    """The optional packages that its environments need: amago[EXTRA]."""

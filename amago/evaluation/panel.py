@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from amago.envs.tasks.draw import enlarged
 from amago.types import Array
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _enlarged(picture: Array, side: int) -> Array:
     height, width = picture.shape[:2]
     wanted = -(-side // min(height, width))
     factor = max(1, min(wanted, _LONGEST_SIDE // max(height, width)))
-    return picture.repeat(factor, axis=0).repeat(factor, axis=1)
+    return enlarged(picture, factor)
 
 
 def beside(panels: Sequence[Array]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Protocol, runtime_checkable
 
@@ -35,6 +36,15 @@ class ActionDistribution(Protocol):
         """How far the policy would have taken the actions itself, in 0..1."""
 
     def entropy(self) -> Tensor: ...
+
+
+def of_rows(policy: ActionDistribution, rows: slice) -> ActionDistribution:
+    """The distributions of some rows of [N, ...] alone."""
+    part = copy.copy(policy)
+    for name, value in vars(policy).items():
+        if isinstance(value, Tensor):
+            setattr(part, name, value[rows])
+    return part
 
 
 class FlooredCategorical:

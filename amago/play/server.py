@@ -1,7 +1,7 @@
 """The playground's web server: a few files, a list of agents, and a websocket per visitor.
 
-Requests are answered in order, each with one reply. All agents act in one thread, which is not
-the thread that talks to browsers. No name from a browser ever becomes a path.
+A visitor's requests are answered in order, each with one reply (see rounds.py). No name from a
+browser ever becomes a path.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -24,8 +22,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from amago.play import messages
 from amago.play.guard import Guard
+from amago.play.rounds import Rounds
 from amago.play.shelf import Shelf
-from amago.play.visitor import Reply, Visitor
+from amago.play.visitor import Visitor
 
 _IDLE, _FULL, _MISTAKES = 4000, 4001, 4002
 """Why a session was closed, as websocket codes."""
@@ -56,11 +55,7 @@ class _Playground:
     def __init__(self, shelf: Shelf, limits: _Limits) -> None:
         self.shelf, self.limits = shelf, limits
         self.visitors = 0
-        self._thread = ThreadPoolExecutor(1, "agents")
-
-    async def call(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something in the agents' thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+        self.rounds = Rounds()
 
     async def agents(self, _: Request) -> Response:
         return JSONResponse(self.shelf.describe())
@@ -79,7 +74,7 @@ class _Playground:
             pass
         finally:
             self.visitors -= 1
-            await self.call(visitor.close)
+            await self.rounds.call(visitor.close)
 
     async def _converse(self, websocket: WebSocket, visitor: Visitor) -> None:
         mistakes = 0
@@ -96,12 +91,9 @@ class _Playground:
                 mistakes += 1
                 await websocket.send_text(json.dumps({"type": "refused", "message": str(error)}))
                 continue
-            reply: Reply = await self.call(_answer, visitor, request)
+            reply = await self.rounds.answer(visitor, request)
             await websocket.send_text(json.dumps(reply, separators=(",", ":")))
         await websocket.close(_MISTAKES, "too many messages that are not understood")
-
-    def close(self) -> None:
-        self._thread.shutdown(cancel_futures=True)
 
 
 async def _receive(websocket: WebSocket) -> str:
@@ -111,23 +103,17 @@ async def _receive(websocket: WebSocket) -> str:
     return message.get("text") or ""
 
 
-def _answer(visitor: Visitor, request: dict[str, Any]) -> Reply:
-    """A request that cannot be met is answered with the reason; the session goes on."""
-    try:
-        return visitor.handle(request)
-    except ValueError as error:
-        return {"type": "error", "request": request["type"], "message": str(error)}
-
-
 def _make_app(shelf: Shelf, host: str = "127.0.0.1", limits: _Limits | None = None) -> Guard:
     """The whole application, behind its guard."""
     ground = _Playground(shelf, limits or _Limits())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await ground.call(shelf.load, shelf.default)  # the first visitor need not wait for it
+        await ground.rounds.call(
+            shelf.load, shelf.default
+        )  # the first visitor need not wait for it
         yield
-        ground.close()
+        ground.rounds.close()
 
     routes: list[BaseRoute] = [Route(path, _static(*file)) for path, file in _STATIC.items()]
     routes += [Route("/agents", ground.agents), WebSocketRoute("/session", ground.session)]

@@ -15,7 +15,8 @@ import numpy as np
 
 from amago.envs.catalogue import action_names
 from amago.play.frames import FrameStore
-from amago.play.probe import Mind, Thought
+from amago.play.probe import Answer, Mind, Moment, Thought, think
+from amago.play.rivals import Rivals
 from amago.play.shelf import Loaded
 from amago.play.world import World
 from amago.types import Array, Timestep
@@ -82,21 +83,17 @@ class Session:
             raise ValueError(f"{self.world.spec.name} has no actions that fit on a keyboard")
         self.action_names = action_names(self.world.settings.id, self.world.spec.action)
         self.frames = FrameStore()
-        self._at_first = (self.world.best_rewards(), self.world.random_returns())
-        self.best, self.random = self._at_first
-        """What the oracle earns at each step, and the return so far of random play; from a change
-        of the world on, as in the changed world."""
-        self._changed: dict[tuple[int, int], tuple[list[float] | None, list[float]]] = {}
-        """Both after every change that was made, by its event and time."""
+        self.rivals = Rivals(self.world)
         self.events: list[_Event] = []
         self.rows: list[Row] = []
         self.rewards: list[float] = []
-        self.thought: Thought | None = None
-        self.chosen: Array | None = None
-        """What the agent would do next; what it does, if it is the player."""
+        self._thought: Thought | None = None
+        self._chosen: Array | None = None
+        self.waits = False
+        """Whether the agent has yet to think about the row where the rollout is now."""
         self._donated: tuple[tuple[int, int], list[Row]] | None = None
         """The rows of the last transplant, and which one it was."""
-        self.rollout = self._begin()
+        self._rollout = self._begin()
         self._arrive()
 
     @property
@@ -105,7 +102,42 @@ class Session:
 
     @property
     def ended(self) -> bool:
-        return bool(self.rollout.row.last[0]) or self.time >= self.world.horizon
+        return bool(self._rollout.row.last[0]) or self.time >= self.world.horizon
+
+    @property
+    def thought(self) -> Thought | None:
+        """What the agent thinks now; None after the end."""
+        self._catch_up()
+        return self._thought
+
+    @property
+    def chosen(self) -> Array | None:
+        """What the agent would do next; what it does, if it is the player."""
+        self._catch_up()
+        return self._chosen
+
+    @property
+    def past(self) -> list[Row]:
+        """The rows that memory holds, oldest first."""
+        self._catch_up()
+        return self._rollout.past
+
+    @property
+    def row(self) -> Timestep:
+        """Where the rollout is now."""
+        return self._rollout.row
+
+    def moment(self) -> Moment:
+        """What the agent is to think about. Thinking writes the row into memory; the step that
+        follows only moves the world."""
+        rollout = self._rollout
+        return Moment(self.mind, rollout.row, rollout.memory, _seed(self.seed, self.time))
+
+    def hear(self, answer: Answer) -> None:
+        """What the agent thought about the moment."""
+        self._chosen, self._rollout.memory, self._thought = answer
+        self._remember(self._rollout, self.rows[self.time])
+        self.waits = False
 
     def step(self, move: int | None = None) -> None:
         """Take the agent's action, or the person's."""
@@ -114,11 +146,12 @@ class Session:
         if (move is None) == (self.player == "you"):
             wanted = "a move" if self.player == "you" else "no move: the agent plays"
             raise ValueError(f"expected {wanted}")
-        action = self.chosen if move is None else self._move(move)
+        chosen = self.chosen  # memory gets this row also where a person decides
+        action = chosen if move is None else self._move(move)
         assert action is not None
         self.events.append(_Event("step", self.time, action))
-        self.rollout.row = self.world.step(action)
-        self.rewards.append(float(self.rollout.row.prev_reward[0]))
+        self._rollout.row = self.world.step(action)
+        self.rewards.append(float(self._rollout.row.prev_reward[0]))
         self._arrive()
 
     def back(self) -> None:
@@ -150,9 +183,9 @@ class Session:
 
     def look(self, index: int) -> Row:
         """What was there at a past row that memory holds."""
-        if not 0 <= index < len(self.rollout.past):
-            raise ValueError(f"memory holds {len(self.rollout.past)} rows, got row {index}")
-        return self.rollout.past[index]
+        if not 0 <= index < len(self.past):
+            raise ValueError(f"memory holds {len(self.past)} rows, got row {index}")
+        return self.past[index]
 
     def close(self) -> None:
         self.world.close()
@@ -166,8 +199,8 @@ class Session:
         return _Rollout(self.world.begin(), self.mind.empty_memory())
 
     def _arrive(self) -> None:
-        """Show the row where the rollout is now, and let the agent think about it."""
-        row = self.rollout.row
+        """Show the row where the rollout is now; the agent has yet to think about it."""
+        row = self._rollout.row
         if len(self.rows) == self.time:
             # A rollout that has ended shows its next world already: its last picture stays.
             picture = None if self.ended and self.rows else self.world.picture(self.dark)
@@ -175,19 +208,12 @@ class Session:
                 self.rows[-1].frame if picture is None and self.rows else self.frames.add(picture)
             )
             self.rows.append(_row(row, self.time, frame))
-        self._think()
+        self._thought = self._chosen = None
+        self.waits = not self.ended
 
-    def _think(self) -> None:
-        """Thinking writes the row into memory; the step that follows only moves the world."""
-        rollout = self.rollout
-        if self.ended:
-            self.thought = self.chosen = None
-            return
-        seed = _seed(self.seed, self.time)
-        self.chosen, rollout.memory, self.thought = self.mind.think(
-            rollout.row, rollout.memory, seed
-        )
-        self._remember(rollout, self.rows[self.time])
+    def _catch_up(self) -> None:
+        if self.waits:
+            self.hear(think([self.moment()])[0])
 
     def _remember(self, rollout: _Rollout, row: Row) -> None:
         rollout.past.append(row)
@@ -210,8 +236,8 @@ class Session:
 
     def _replay(self) -> None:
         """Play all events again, up to the row where the rollout is now, not yet thought about."""
-        self.rollout = rollout = self._begin()
-        self.best, self.random = self._at_first
+        self._rollout = rollout = self._begin()
+        self.rivals.begin()
         emptied = [n for n, event in enumerate(self.events) if event.kind in _EMPTYING]
         fresh = emptied[-1] if emptied else -1  # what memory held before this event is gone
         for number, event in enumerate(self.events):
@@ -223,26 +249,9 @@ class Session:
                 rollout.row = self.world.step(event.action)
             elif event.kind == "change":
                 self.world.apply_change(_seed(self.seed, number))
-                self.best, self.random = self._after_change(number, event.time)
+                self.rivals.change(number, event.time)
             elif number == fresh and event.kind == "transplant":
                 rollout.memory, rollout.past = self._donor(number, event.time)
-
-    def _after_change(self, number: int, time: int) -> tuple[list[float] | None, list[float]]:
-        """Oracle and random play as before up to a change, and in the changed world after it."""
-        if (number, time) not in self._changed:
-            best, random = self.world.best_from_here(), self.world.random_from_here()
-            if best is None or self.best is None:
-                best = self.best
-            else:
-                best = [*self.best[:time], *best][: self.world.horizon]
-            if random is None:
-                random = self.random
-            else:
-                so_far = self.random[time - 1] if time else 0.0
-                later = [round(so_far + value, 3) for value in random]
-                random = [*self.random[:time], *later][: self.world.horizon]
-            self._changed[number, time] = (best, random)
-        return self._changed[number, time]
 
     def _donor(self, number: int, steps: int) -> tuple[Any, list[Row]]:
         """Memory and rows of the same agent after as many steps in another world."""

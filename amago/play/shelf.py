@@ -14,7 +14,7 @@ from amago.config import Config
 from amago.play.probe import Mind
 from amago.saved import packed
 from amago.saved.source import ZOO_PREFIX, find_source, zoo_names
-from amago.zoo.cards import reference
+from amago.zoo.cards import needed_extra, reference
 
 _DEFAULT = "dark-key-to-door"
 
@@ -75,6 +75,7 @@ class Shelf:
             "memory": source.config.memory,
             "default": key == self.default,
             "command": None if card is None else card.command,
+            "needs": "" if card is None else needed_extra(card),
             "limits": [] if card is None else card.cannot,
             "score": None if card is None else _score(card.result),
             "random": None if card is None else _score(reference(card, "random")),

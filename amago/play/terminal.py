@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from PIL import Image
@@ -62,10 +62,15 @@ def _blocks(picture: Array, width: int = _WIDTH) -> Text:
 
 def summary(session: Session) -> str:
     """What the rollout earned beside random play and the oracle in the same world."""
-    parts = [f"return {sum(session.rewards):g}", f"random play {session.random[-1]:.1f}"]
-    if session.best is not None:
-        parts.append(f"oracle {sum(session.best):g}")
+    parts = [f"return {_total(session.rewards)}", f"random play {session.rivals.random[-1]:.1f}"]
+    if session.rivals.best is not None:
+        parts.append(f"oracle {_total(session.rivals.best)}")
     return f"world {session.seed}: " + ", ".join(parts)
+
+
+def _total(rewards: Sequence[float]) -> str:
+    """A return, to two digits behind the point."""
+    return f"{round(sum(rewards), 2):g}"
 
 
 def _lines(session: Session) -> list[Text]:
@@ -76,10 +81,10 @@ def _lines(session: Session) -> list[Text]:
     done = session.time * 10 // world.horizon
     lines = [
         Text(f"{world.spec.name}  world {session.seed}", style="bold"),
-        Text(f"step {session.time} of {world.horizon}   return {sum(session.rewards):g}"),
-        Text("return per tenth  " + " ".join(f"{x:g}" for x in tenths[: done + 1])),
+        Text(f"step {session.time} of {world.horizon}   return {_total(session.rewards)}"),
+        Text("return per tenth  " + " ".join(f"{x:.2g}" for x in tenths[: done + 1])),
     ]
-    asked = world.asked(session.rollout.row)
+    asked = world.asked(session.row)
     lines += [Text(f"[{'x' if complete else ' '}] {goal}") for goal, complete in asked]
     return [*lines, Text("")]
 

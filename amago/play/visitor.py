@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
+from amago.envs.catalogue import domain_of
 from amago.goals import GoalSpec
+from amago.play.frames import data_url
 from amago.play.session import Row, Session
 from amago.play.shelf import Shelf
 
 Reply = dict[str, Any]
+_EVENTS = {
+    "step": Session.step,
+    "back": Session.back,
+    "wipe": Session.wipe,
+    "change": Session.change,
+    "transplant": Session.transplant,
+}
 _MOVE_OTHERS = ("change", "back")
 """Requests after which random play and the oracle may earn something else."""
 
@@ -21,34 +29,38 @@ class Visitor:
         self._shelf = shelf
         self._session: Session | None = None
         self._returns: dict[str, list[float]] = {}
-        """Return so far at every step, by player, in the session's world."""
+        """Return so far at every step of earlier rollouts in the session's world, by player."""
         self._head = (-1, -1)
 
-    def handle(self, request: dict[str, Any]) -> Reply:
-        """The answer to a checked request; ValueError for what cannot be done."""
+    def do(self, request: dict[str, Any]) -> None:
+        """What a checked request asks for, up to what the agent thinks of it; ValueError for what
+        cannot be done."""
         kind = request["type"]
         if kind == "begin":
-            return self._begin(request)
-        session = self._session
-        if session is None:
-            raise ValueError("begin a session first")
-        if kind == "look":
-            return {"type": "row", **_row(session, session.look(request["index"]))}
-        if kind == "parse":
-            return self._parse(session, request["text"])
+            self._begin(request)
+            return
+        session = self._playing()
         if kind == "head":
             self._head = self._checked_head(session, request["layer"], request["head"])
         elif kind == "move":
             session.step(request["move"])
-        else:
-            {
-                "step": session.step,
-                "back": session.back,
-                "wipe": session.wipe,
-                "change": session.change,
-                "transplant": session.transplant,
-            }[kind]()
-        self._returns[session.player] = _sums(session.rewards)
+        elif kind in _EVENTS:
+            _EVENTS[kind](session)
+
+    @property
+    def waiting(self) -> Session | None:
+        """The session, if its agent is to think."""
+        return self._session if self._session is not None and self._session.waits else None
+
+    def reply(self, request: dict[str, Any]) -> Reply:
+        """The answer to a request that was done."""
+        session, kind = self._playing(), request["type"]
+        if kind == "look":
+            return {"type": "row", **_row(session, session.look(request["index"]))}
+        if kind == "parse":
+            return _parsed(session, request["text"])
+        if kind == "begin":
+            return {"type": "began", **self._described(session), "state": self._state(session)}
         others = {"others": _others(session)} if kind in _MOVE_OTHERS else {}
         return {"type": "state", **self._state(session), **others}
 
@@ -57,7 +69,12 @@ class Visitor:
             self._session.close()
             self._session = None
 
-    def _begin(self, request: dict[str, Any]) -> Reply:
+    def _playing(self) -> Session:
+        if self._session is None:
+            raise ValueError("begin a session first")
+        return self._session
+
+    def _begin(self, request: dict[str, Any]) -> None:
         loaded = self._shelf.load(request["agent"])
         session = Session(
             loaded,
@@ -67,15 +84,16 @@ class Visitor:
             dark=request["dark"],
         )
         before = self._session
-        same = before is not None and _place(before) == _place(session)
+        if before is None or _place(before) != _place(session):
+            self._returns = {}
+        else:
+            self._returns[before.player] = _sums(before.rewards)
         self.close()
-        self._session = session
-        self._returns = {**(self._returns if same else {}), session.player: []}
-        self._head = (-1, -1)
-        return {"type": "began", **self._described(session), "state": self._state(session)}
+        self._session, self._head = session, (-1, -1)
 
     def _described(self, session: Session) -> Reply:
         world, mind = session.world, session.mind
+        domain = domain_of(world.settings.id)
         goals = world.spec.goals
         return {
             "agent": session.loaded.key,
@@ -84,6 +102,8 @@ class Visitor:
             "environment": world.spec.name,
             "horizon": world.horizon,
             "actions": list(session.action_names),
+            "picture": domain.picture,
+            "sees": domain.sees,
             "moves": [{"name": move.name, "key": move.key} for move in world.moves],
             "discounts": mind.discounts,
             "acting_discount": mind.acting_discount,
@@ -100,7 +120,7 @@ class Visitor:
         }
 
     def _state(self, session: Session) -> Reply:
-        thought, past = session.thought, session.rollout.past
+        thought, past = session.thought, session.past
         chosen = None
         if thought is not None and thought.probabilities is not None and session.chosen is not None:
             chosen = int(session.chosen[0])
@@ -108,7 +128,7 @@ class Visitor:
             **_row(session, session.rows[-1]),
             "total": round(sum(session.rewards), 3),
             "ended": session.ended,
-            "asked": session.world.asked(session.rollout.row),
+            "asked": session.world.asked(session.row),
             "chosen": chosen,
             "probabilities": None if thought is None else thought.probabilities,
             "mean": None if thought is None else thought.mean,
@@ -135,18 +155,6 @@ class Visitor:
             raise ValueError(f"this agent has no head {head} in layer {layer}")
         return layer, head
 
-    def _parse(self, session: Session, text: str) -> Reply:
-        """How an instruction is understood, or the parser's message."""
-        goals = session.world.spec.goals
-        if goals is None:
-            raise ValueError(f"{session.world.spec.name} follows no instructions")
-        try:
-            read = goals.instruction(text)
-        except ValueError as error:
-            return {"type": "parsed", "text": text, "goals": [], "message": str(error)}
-        names = [goals.write(goal[None]) for goal in read]
-        return {"type": "parsed", "text": text, "goals": names, "message": ""}
-
 
 def _row(session: Session, row: Row) -> Reply:
     frame = session.frames.get(row.frame)
@@ -156,13 +164,26 @@ def _row(session: Session, row: Row) -> Reply:
         "reward": round(row.reward, 3),
         "first": row.first,
         "own": row.own,
-        "frame": None if frame is None else base64.b64encode(frame).decode(),
+        "frame": None if frame is None else data_url(frame),
     }
+
+
+def _parsed(session: Session, text: str) -> Reply:
+    """How an instruction is understood, or the parser's message."""
+    goals = session.world.spec.goals
+    if goals is None:
+        raise ValueError(f"{session.world.spec.name} follows no instructions")
+    try:
+        read = goals.instruction(text)
+    except ValueError as error:
+        return {"type": "parsed", "text": text, "goals": [], "message": str(error)}
+    names = [goals.write(goal[None]) for goal in read]
+    return {"type": "parsed", "text": text, "goals": names, "message": ""}
 
 
 def _goal_help(goals: GoalSpec, session: Session) -> str:
     """How many goals may be asked for, what one looks like, and which words or numbers it has."""
-    example = session.world.asked(session.rollout.row)[0][0]
+    example = session.world.asked(session.row)[0][0]
     text = f"1 to {goals.max_goals} goals such as {example!r}, separated by commas; "
     if goals.kind == "token":
         words = [word for word in goals.vocabulary if word and not word.isdecimal()]
@@ -173,8 +194,8 @@ def _goal_help(goals: GoalSpec, session: Session) -> str:
 
 def _others(session: Session) -> Reply:
     """Return so far of the oracle and of random play in the session's world."""
-    oracle = None if session.best is None else _sums(session.best)
-    return {"oracle": oracle, "random": session.random}
+    oracle = None if session.rivals.best is None else _sums(session.rivals.best)
+    return {"oracle": oracle, "random": session.rivals.random}
 
 
 def _place(session: Session) -> tuple[str, int, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from amago.envs.catalogue import domain_of
 from amago.saved.packed import Card, read_card
 from amago.saved.source import ZOO_PREFIX, zoo_names, zoo_path
 
@@ -20,20 +21,29 @@ def card_of(name: str) -> Card:
 
 
 def listing() -> Table:
-    """One line per agent."""
-    table = Table("agent", "environment", "return", "random play", "oracle", "kB", box=None)
+    """One line per agent: its score beside random play and the oracle, and what to install."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("agent", no_wrap=True)
+    table.add_column("environment", overflow="fold")
+    for title in ("return", "random", "oracle"):
+        table.add_column(title, justify="right")
+    table.add_column("extra")
     for name in zoo_names():
-        card, path = card_of(name), zoo_path(name)
-        env = card.config.env
+        card = card_of(name)
         table.add_row(
             name,
-            env.id,
+            card.config.env.id.removeprefix("amago/"),
             _score(card.result),
             _score(reference(card, "random")),
             _score(reference(card, "oracle")),
-            f"{path.stat().st_size / 1000:.0f}",
+            needed_extra(card),
         )
     return table
+
+
+def needed_extra(card: Card) -> str:
+    """The optional packages that the agent's environment needs; none for most."""
+    return domain_of(card.config.env.id).extra
 
 
 def reference(card: Card, name: str) -> dict[str, Any] | None:
@@ -67,6 +77,8 @@ def card_text(name: str, card: Card) -> str:
     if returns:
         steps = card.curve[-1][0]
         lines += [f"  curve         {sparkline(returns)}  (return over {steps:,.0f} steps)"]
+    if needed_extra(card):
+        lines.append(f"  needs         pip install 'amago[{needed_extra(card)}]'")
     return "\n".join([*lines, *(f"  limits        {text}" for text in card.cannot)])
 
 

@@ -105,7 +105,7 @@ class DarkKeyToDoor(Task):
         """The same with fog over the cells that were not seen [x, y]."""
         cell = max(8, 224 // self.grid)
         floor = np.where(seen.T[::-1, :, None], draw.FLOOR, draw.FOG).astype(np.uint8)
-        frame = floor.repeat(cell, axis=0).repeat(cell, axis=1)
+        frame = draw.enlarged(floor, cell)
         for edge in (0, cell - 1):
             frame[edge::cell] = frame[:, edge::cell] = draw.WALL
 
@@ -188,4 +188,6 @@ DOMAIN = Domain(
     },
     paper_size=_SIZE,
     action_names=("left", "up", "right", "down", "stay"),
+    picture="blue: agent, ringed once it has the key; yellow: key; green: door; grey: start",
+    sees="x, y, has the key, time in the trial",
 )

@@ -197,6 +197,8 @@ DOMAIN = Domain(
         ),
     },
     paper_size=_SIZE,
+    picture="blue: agent; green: where to deliver; yellow: forks, the mark says the right side",
+    sees="place on the road, packages left, at a fork",
     action_names=(
         "forward",
         "left",

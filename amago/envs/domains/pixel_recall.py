@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from amago.envs.domain import Domain
+from amago.envs.tasks import draw
 from amago.envs.tasks.base import check_at_least
 from amago.envs.tasks.recall import Recall
 from amago.presets.base import RECIPE, Preset
@@ -79,8 +80,7 @@ class PixelRecall(Recall):
     def render(self, lane: int) -> Array:
         """The frame itself, enlarged."""
         frame: Array = self.observe()[BARE_KEY][lane]
-        factor = max(1, 224 // self.size)
-        return frame.repeat(factor, axis=0).repeat(factor, axis=1)
+        return draw.enlarged(frame, max(1, 224 // self.size))
 
 
 _CPU = {"env.id": "amago/PixelRecall-v0"}

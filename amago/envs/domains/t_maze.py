@@ -190,4 +190,6 @@ DOMAIN = Domain(
     },
     paper_size=_SIZE,
     action_names=("right", "up", "left", "down"),
+    picture="blue: agent, and above it the way it has come; yellow: cue; green: the right end",
+    sees="at the junction, the cue (only at its place)",
 )

@@ -99,4 +99,6 @@ DOMAIN = Domain(
         ),
     },
     paper_size=_SIZE,
+    picture="blue: agent; green: goal; the grey tail: the wind, which it cannot see",
+    sees="x, y",
 )

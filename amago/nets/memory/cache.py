@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -109,6 +110,41 @@ class KeyValueCache:
 
     slot: int | Int[Tensor, " N"]
     spans: list[Span]
+
+
+class SideBySide(KeyValueCache):
+    """Caches of one lane each as the lanes of one cache, for a single pass; nothing is copied."""
+
+    def __init__(self, caches: Sequence[KeyValueCache]) -> None:
+        self.caches, self.announced = caches, False
+
+    def advance(self, reset: Array) -> None:
+        for lane, cache in enumerate(self.caches):
+            cache.advance(reset[lane : lane + 1])
+        slots = [cache.spans[0].slots for cache in self.caches]
+        self.spans = [Span(slice(n, n + 1), filled, None) for n, filled in enumerate(slots)]
+
+    def write(self, layer: int, key: Tensor, value: Tensor) -> None:
+        for lane, cache in enumerate(self.caches):
+            cache.write(layer, key[lane : lane + 1], value[lane : lane + 1])
+
+    def read(self, layer: int, span: Span) -> tuple[Tensor, Tensor]:
+        cache: KeyValueCache = self.caches[span.lanes.start]
+        return cache.read(layer, cache.spans[0])
+
+    @property
+    def last_row(self) -> Tensor | None:
+        """None where no lane has one; a lane without one begins, and its row is not read."""
+        rows = [cache.last_row for cache in self.caches]
+        known = next((row for row in rows if row is not None), None)
+        if known is None:
+            return None
+        return torch.cat([torch.zeros_like(known) if row is None else row for row in rows])
+
+    @last_row.setter
+    def last_row(self, rows: Tensor | None) -> None:
+        for lane, cache in enumerate(self.caches):
+            cache.last_row = None if rows is None else rows[lane : lane + 1]
 
 
 def _cut_lanes(filled: Array) -> list[tuple[int, int]]:

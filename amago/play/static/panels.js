@@ -32,6 +32,8 @@ export function showPlace(place, about, onMove) {
   const you = place.player === "you";
   $("environment").textContent = place.environment.replace(/^amago\//, "").replace(/-v\d+$/, "");
   $("horizon").textContent = place.horizon;
+  $("picture-help").textContent = place.picture;
+  $("sees").textContent = place.sees && `${place.sees}:`;
   $("policy-title").textContent = you ? "What it would do in your place" : "What it will do";
   $("dark-choice").hidden = !place.can_be_dark;
   document.querySelector("input[name=player][value=you]").disabled = place.moves.length === 0;
@@ -46,7 +48,7 @@ export function showPlace(place, about, onMove) {
   buildHeads(place);
   buildMoves(place, onMove);
   buildBars($("probabilities"), place.actions);
-  buildBars($("q"), place.discounts.map((discount) => `γ ${discount}`));
+  buildBars($("q"), place.discounts.map((discount) => `γ ${+discount.toFixed(3)}`));
   showCard(about);
 }
 
@@ -82,6 +84,7 @@ function showCard(about) {
     rows.push(["return", `${about.score} on unseen worlds; random play ${about.random ?? "unknown"}`]);
   }
   if (about.command) rows.push(["command", about.command]);
+  if (about.needs) rows.push(["needs", `pip install 'amago[${about.needs}]'`]);
   if (about.limits.length) rows.push(["limits", about.limits.join("; ")]);
   $("card").replaceChildren(
     ...rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
@@ -91,7 +94,7 @@ function showCard(about) {
 
 export function showStep(visit) {
   const {state, history} = visit;
-  if (state.frame) $("frame").src = `data:image/png;base64,${state.frame}`;
+  if (state.frame) $("frame").src = state.frame;
   $("stage").classList.toggle("empty", !state.frame);
   $("time").textContent = state.time;
   $("total").textContent = +state.total.toFixed(2);
@@ -205,6 +208,7 @@ export function showStrip(visit) {
   const chosen = past ? rows.findIndex((row) => row.foreign !== past.own && row.time === past.time) : -1;
   charts.strip(strip, rows, chosen);
   strip.dataset.rows = rows.length;
+  $("foreign-help").hidden = !rows.some((row) => row.foreign);
   strip.setAttribute("aria-valuemax", Math.max(rows.length - 1, 0));
   if (chosen >= 0) {
     strip.setAttribute("aria-valuenow", chosen);
@@ -216,7 +220,7 @@ export function showPast(visit) {
   const {past, history} = visit;
   $("past").hidden = false;
   $("past-frame").hidden = !past.frame;
-  if (past.frame) $("past-frame").src = `data:image/png;base64,${past.frame}`;
+  if (past.frame) $("past-frame").src = past.frame;
   const then = past.own ? history[past.time]?.action : null;
   $("past-text").textContent = [
     past.own ? `Step ${past.time} of this rollout` : `Step ${past.time} of another lane's world`,

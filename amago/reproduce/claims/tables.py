@@ -89,14 +89,25 @@ def _claim_table(claim: Claim) -> str:
     return markdown(names, rows)
 
 
-def index_table(claims: Iterable[Claim], prefix: str = "") -> str:
+_COLUMNS = ["claim", "measure", "final window", "final test", "control", "random", "commit"]
+
+
+def index_table(claims: Iterable[Claim]) -> str:
     """One line per claim: its first arm beside its control and random play.
 
     Claims whose runs somebody can repeat come first.
     """
-    names = ["claim", "measure", "final window", "final test", "control", "random", "commit"]
     ordered = sorted(claims, key=lambda claim: not all(map(repeatable, _first_runs(claim))))
-    return markdown(names, [_index_row(claim, prefix) for claim in ordered])
+    return markdown(_COLUMNS, [_index_row(claim, _first_arm(claim)) for claim in ordered])
+
+
+def current_table(claims: Iterable[Claim], prefix: str) -> str:
+    """Claims of today's settings, a line for each of their tasks; empty if there are none."""
+    current = [claim for claim in claims if claim.arms and not claim.earlier_settings]
+    rows = [
+        _index_row(claim, arms[0], prefix) for claim in current for arms in claim.tasks.values()
+    ]
+    return markdown(_COLUMNS, rows) if rows else ""
 
 
 def _format_score(value: float | None, metric: Score) -> str:
@@ -205,12 +216,17 @@ def _first_runs(claim: Claim) -> tuple[RunRecord, ...]:
     return claim.arms[0].runs if claim.arms else ()
 
 
-def _index_row(claim: Claim, prefix: str) -> list[str]:
+def _first_arm(claim: Claim) -> Arm | None:
+    return claim.arms[0] if claim.arms else None
+
+
+def _index_row(claim: Claim, first: Arm | None, prefix: str = "") -> list[str]:
+    """An arm of a claim; None for a claim that needs no runs."""
     link = f"[{claim.name}]({prefix}{claim.name}/README.md)"
     link += _FAILS if any(verdict.state == "fails" for verdict in verdicts(claim)) else ""
-    if not claim.arms:
+    if first is None:
         return [link, claim.measure, "", "", "", "", ""]
-    first, metric = claim.arms[0], claim.metric
+    metric = claim.metric
     same_task = claim.tasks[first.task]
     controls = [arm for arm in same_task if arm.name == claim.control]
     scores = arm_scores(first, metric)

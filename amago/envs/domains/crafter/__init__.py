@@ -41,6 +41,7 @@ _PAPER = {
 }
 
 DOMAIN = Domain(
+    extra="crafter",
     make="amago.envs.domains.crafter.env:Crafter",
     ids={"amago/Crafter-v0": {}},
     presets={

@@ -42,6 +42,7 @@ _PAPER = {
 }
 
 DOMAIN = Domain(
+    extra="mujoco",
     make="amago.envs.domains.half_cheetah_velocity.env:HalfCheetahVelocity",
     ids={"amago/HalfCheetahVelocity-v0": {}},
     presets={

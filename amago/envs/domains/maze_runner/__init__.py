@@ -38,4 +38,6 @@ DOMAIN = Domain(
     },
     paper_size=_SIZE,
     action_names=("left", "up", "right", "down"),
+    picture="blue: agent; green: places to reach, the next one ringed; grey: done, and the start",
+    sees="free cells to each of four sides, then x and y where they are shown",
 )

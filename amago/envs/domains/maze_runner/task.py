@@ -122,7 +122,7 @@ class MazeRunner(GoalTask):
         cell = max(6, 300 // self.size)
         colours = np.where(self.walls[lane][..., None], draw.WALL, draw.FLOOR)
         cells = np.where(seen[..., None], colours, draw.FOG).astype(np.uint8)
-        frame = cells.repeat(cell, axis=0).repeat(cell, axis=1)
+        frame = draw.enlarged(cells, cell)
 
         def dot(at: Array, radius: float, colour: draw.Colour) -> None:
             draw.disc(frame, (at[1] + 0.5) * cell, (at[0] + 0.5) * cell, radius * cell, colour)

@@ -32,6 +32,7 @@ _SIZE = Size(256, 3, 8, encoder=(256, 256, 200), heads=(256, 256))
 _PAPER = {**_SIZE.settings(), **_ENV, "run.epochs": 556}
 
 DOMAIN = Domain(
+    extra="metaworld",
     make="amago.envs.domains.metaworld.env:MetaWorldML1",
     ids={"amago/MetaWorldML1-v0": {}},
     presets={

@@ -35,6 +35,7 @@ _PAPER = {
 }
 
 DOMAIN = Domain(
+    extra="popgym",
     make="amago.envs.domains.popgym.env:PopGym",
     ids={name: {"name": name.removeprefix("popgym/")} for name in ALL_IDS},
     presets={
