@@ -62,9 +62,8 @@ def recorded_pace(run: RunRecord) -> Pace | None:
 
 def _spent(run: RunRecord, part: str) -> float:
     """Seconds of a processor, or of the clock where those were not recorded."""
-    return sum(
-        row.get(f"{part}_cpu_seconds", row.get(f"{part}_seconds", 0.0)) for row in run.timing
-    )
+    recorded = (row.get(f"{part}_cpu_seconds", row.get(f"{part}_seconds")) for row in run.timing)
+    return sum(float(seconds) for seconds in recorded if seconds is not None)
 
 
 def _length(arguments: Mapping[str, Any]) -> int | None:
