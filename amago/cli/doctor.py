@@ -14,7 +14,7 @@ from amago.cli.parsing import parse
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """Find what goes wrong in training, and name the flag to look at; exit code 1 if any."""
+    """Find what goes wrong in training and which flag to look at; exit code 1 if any."""
 
     run: tyro.conf.Positional[Path]
     """The run folder; the run may still go on."""
