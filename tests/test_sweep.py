@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from amago.cli.reproduce import reproduce as reproduce_verb
+from amago.cli.suite import suite as suite_verb
+from amago.cli.sweep import sweep as sweep_verb
+from amago.cli.tune import tune as tune_verb
 from amago.sweep.jobs import Command, Job, Step, amago_command, next_step, with_ablations
 from amago.sweep.progress import Progress, _duration, _last_row, _seconds_left, live_table
 from amago.sweep.queue import Queue
@@ -402,6 +406,33 @@ def test_ablations_name_the_folder_and_reach_every_run(tmp_path: Path) -> None:
     at = command.index("--ablate")
     assert command[at : at + 3] == ["--ablate", "no-memory", "no-relabeling"]
     assert with_ablations(["memory=gru"], []) == ["memory=gru"]
+
+
+class _Queued(Exception):  # noqa: N818
+    """Carries what a verb asks of the queue."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        (sweep_verb, ["wind", "--seeds", "0"]),
+        (suite_verb, ["popgym", "--ids", "RepeatPreviousEasy"]),
+        (tune_verb, ["wind", "--over", "optim.grad-clip=1..2"]),
+        (reproduce_verb, ["wind"]),
+    ],
+)
+def test_every_verb_with_a_queue_hands_devices_out(
+    verb: Callable[[list[str]], int], arguments: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def run_jobs(*_: object, **options: object) -> None:
+        raise _Queued(options["devices"])
+
+    monkeypatch.setattr("amago.sweep.sweep.run_jobs", run_jobs)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(_Queued) as asked:
+        verb([*arguments, "--devices", "1", "3", "--root", str(tmp_path / "runs")])
+    assert asked.value.args == (("1", "3"),)
 
 
 def test_devices_are_handed_out_to_the_least_used_of_them(bench: Bench) -> None:

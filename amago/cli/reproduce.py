@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +27,8 @@ class ReproduceOptions:
     """Show entries, predicted hours and what has been run, and run nothing."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
+    devices: tuple[str, ...] = ()
+    """GPUs to hand out to the runs, in turn, as for `amago sweep`: 0 1."""
     out: Path = Path("results")
     """Folder of claims; each gets data, a picture and a page."""
     root: Path = Path("runs/reproduce")
@@ -42,6 +45,7 @@ def reproduce(arguments: Sequence[str]) -> int:
     from amago.reproduce.pace import paces
     from amago.reproduce.registry import choose
     from amago.reproduce.run import reproduce as run
+    from amago.sweep import sweep
 
     chosen = choose(options.names)
     where = listing.Where(options.root, options.out, options.scale, options.seeds, options.set)
@@ -50,7 +54,10 @@ def reproduce(arguments: Sequence[str]) -> int:
     if not options.list:
         console.print(listing.forecast(chosen, where, known), highlight=False)
         named = bool(options.names)
-        return run(chosen, where, options.jobs, named=named, console=console)
+        queue = partial(
+            sweep.run_jobs, num_parallel=options.jobs, root=options.root, devices=options.devices
+        )
+        return run(chosen, where, queue, named=named, console=console)
     if not options.names:
         console.print(listing.table(chosen, where, known))
     for name in options.names:

@@ -32,6 +32,8 @@ class SuiteOptions:
     """Ablations of the paper in all runs; `amago presets --ablations` lists them."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
+    devices: tuple[str, ...] = ()
+    """GPUs to hand out to the runs, in turn, as for `amago sweep`: 0 1."""
     root: Path = Path("runs/suite")
     """Folder of the runs; arms that share one stand beside each other in the chart."""
     export: Path | None = None
@@ -66,7 +68,7 @@ def suite(arguments: Sequence[str]) -> int:
     train_options(options.preset, flags(parse_overrides(changes)))
     single_env(EnvSettings(id=f"popgym/{chosen[0]}")).close()
     record_command(options.root, ["amago", "suite", *arguments])
-    outcome = run_jobs(jobs, options.jobs, options.root)
+    outcome = run_jobs(jobs, options.jobs, options.root, devices=options.devices)
     if outcome.exit_code == 0 or outcome.done:
         summarise_sweep(options.root, Console(quiet=True))
         report_suite(options.root)

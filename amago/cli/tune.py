@@ -35,6 +35,8 @@ class TuneOptions:
     """Seed of all runs and of the search."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
+    devices: tuple[str, ...] = ()
+    """GPUs to hand out to the runs, in turn, as for `amago sweep`: 0 1."""
     pruning: bool = True
     """End runs early that are below the median of earlier ones."""
     root: Path = Path("runs/tune")
@@ -61,7 +63,9 @@ def tune(arguments: Sequence[str]) -> int:
         study, options.preset, options.seed, options.set, space, options.trials, options.root
     )
     record_command(options.root, ["amago", "tune", *arguments])
-    outcome = run_jobs(tuner.take_up(), options.jobs, options.root, feed=tuner.feed)
+    outcome = run_jobs(
+        tuner.take_up(), options.jobs, options.root, devices=options.devices, feed=tuner.feed
+    )
     tuning_report(options.root, options.preset, study, options.set, Console())
     return int(outcome.exit_code)
 

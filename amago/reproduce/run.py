@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 
@@ -22,22 +23,28 @@ from amago.reproduce.plan import (
     resolve,
 )
 from amago.reproduce.publish import publish, publish_board, publish_measurement
-from amago.sweep import sweep
-from amago.sweep.jobs import Job, Step, next_step
+from amago.sweep.jobs import Command, Job, Step, next_step
+from amago.sweep.queue import Outcome
+
+
+class _Queue(Protocol):
+    """Runs jobs as the command line says: so many at a time, on these devices."""
+
+    def __call__(self, jobs: Sequence[Job], *, command: Command) -> Outcome: ...
 
 
 def reproduce(
-    chosen: Mapping[str, Entry], where: Where, num_parallel: int, *, named: bool, console: Console
+    chosen: Mapping[str, Entry], where: Where, queue: _Queue, *, named: bool, console: Console
 ) -> int:
-    """Run what is missing of some entries and publish them; the exit code.
+    """Run what is missing of some entries in a queue and publish them; the exit code.
 
     Measurements that were made before are repeated only where the entry was `named`.
     """
     experiments = {name: e for name, e in chosen.items() if isinstance(e, Experiment)}
     runs = {name: _runs(name, e, where, console) for name, e in experiments.items()}
-    code = _train([run.job for group in runs.values() for run in group], num_parallel, where)
+    code = _train([run.job for group in runs.values() for run in group], queue)
     if code < 128:
-        code = max(code, _probe(experiments, runs, num_parallel, where))
+        code = max(code, _probe(experiments, runs, queue))
     if code >= 128:
         return code
     for name, experiment in experiments.items():
@@ -69,18 +76,17 @@ def _keeps_weights(method: str) -> bool:
     return not method or find_method(method).keeps_weights
 
 
-def _train(jobs: list[Job], num_parallel: int, where: Where) -> int:
+def _train(jobs: list[Job], queue: _Queue) -> int:
     if not jobs:
         return 0
     shared = list({job.run_dir: job for job in jobs}.values())
-    return sweep.run_jobs(shared, num_parallel, where.root, command=command).exit_code
+    return queue(shared, command=command).exit_code
 
 
 def _probe(
     experiments: Mapping[str, Experiment],
     runs: Mapping[str, list[Planned]],
-    num_parallel: int,
-    where: Where,
+    queue: _Queue,
 ) -> int:
     """Evaluate every complete run as its experiments ask for."""
     asked: dict[Path, tuple[Path, Probe]] = {}
@@ -97,7 +103,7 @@ def _probe(
     def evaluate(job: Job, _: Step) -> list[str]:
         return probe_command(*asked[job.run_dir], job.run_dir)
 
-    return sweep.run_jobs(list(jobs.values()), num_parallel, where.root, command=evaluate).exit_code
+    return queue(list(jobs.values()), command=evaluate).exit_code
 
 
 def _measured(entry: Measurement, where: Where) -> bool:
