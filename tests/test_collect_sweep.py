@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from amago.cli.sweep import _command
+from amago.cli.placing import placed
 from amago.scale.ray_job import _pack, _RunOnNode, _unpack, on_cluster
 from amago.sweep.jobs import amago_command
 
@@ -41,9 +41,9 @@ def test_the_command_of_a_job_is_wrapped_once() -> None:
 
 
 def test_without_an_address_a_sweep_stays_here() -> None:
-    assert _command("") is amago_command
+    assert placed("", amago_command) is amago_command
 
 
 def test_a_sweep_refuses_what_is_no_address() -> None:
     with pytest.raises(ValueError, match=r"--scale.address takes auto, local or HOST:PORT"):
-        _command("nowhere")
+        placed("nowhere", amago_command)

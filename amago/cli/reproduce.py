@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -26,6 +26,8 @@ class ReproduceOptions:
     """Show entries, predicted hours and what has been run, and run nothing."""
     jobs: int = 2
     """Runs at a time, each on one thread."""
+    address: Annotated[str, tyro.conf.arg(name="scale.address")] = ""
+    """A Ray cluster on which the runs are trained: auto, or HOST:PORT; unset: here."""
     out: Path = Path("results")
     """Folder of claims; each gets data, a picture and a page."""
     root: Path = Path("runs/reproduce")
@@ -38,8 +40,10 @@ def reproduce(arguments: Sequence[str]) -> int:
     options = parse(ReproduceOptions, gathered("--set", arguments), "amago reproduce")
     from rich.console import Console
 
+    from amago.cli.placing import placed
     from amago.reproduce import listing
     from amago.reproduce.pace import paces
+    from amago.reproduce.plan import command
     from amago.reproduce.registry import choose
     from amago.reproduce.run import reproduce as run
 
@@ -50,7 +54,8 @@ def reproduce(arguments: Sequence[str]) -> int:
     if not options.list:
         console.print(listing.forecast(chosen, where, known), highlight=False)
         named = bool(options.names)
-        return run(chosen, where, options.jobs, named=named, console=console)
+        start = placed(options.address, command)
+        return run(chosen, where, options.jobs, named=named, console=console, start=start)
     if not options.names:
         console.print(listing.table(chosen, where, known))
     for name in options.names:

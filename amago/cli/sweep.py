@@ -11,9 +11,9 @@ import tyro
 
 from amago.cli.baseline import baseline_options
 from amago.cli.parsing import gathered, parse
+from amago.cli.placing import placed
 from amago.cli.train import train_options
-from amago.scale.settings import ScaleSettings
-from amago.sweep.jobs import OWN, Command, amago_command, flags, method_of
+from amago.sweep.jobs import OWN, amago_command, flags, method_of
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,8 @@ def sweep(arguments: Sequence[str]) -> int:
         for job in plan(options.presets, [] if seed is None else [seed], changes, options.root)
     ]
     record_command(options.root, ["amago", "sweep", *arguments])
-    outcome = run_jobs(
-        jobs, options.jobs, options.root, command=_command(options.address), devices=options.devices
-    )
+    command = placed(options.address, amago_command)
+    outcome = run_jobs(jobs, options.jobs, options.root, command=command, devices=options.devices)
     if outcome.exit_code == 0 or outcome.done:
         summarise_sweep(options.root)
         if options.export is not None:
@@ -81,15 +80,3 @@ def check_settings(preset: str, overrides: Mapping[str, str]) -> None:
         train_options(preset, flags(settings))
     else:
         baseline_options(method, preset, flags(settings))
-
-
-def _command(address: str) -> Command:
-    """How each run is started: beside the sweep, or on a node of a cluster."""
-    ScaleSettings(address=address)  # refuses what is no address
-    if not address:
-        return amago_command
-    from amago.scale.ray_cluster import Cluster
-    from amago.scale.ray_job import on_cluster
-
-    Cluster(address, 1).close()  # a cluster that does not answer should fail here, not per run
-    return lambda job, step: on_cluster(address, amago_command(job, step), job.run_dir)

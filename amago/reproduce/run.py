@@ -23,19 +23,26 @@ from amago.reproduce.plan import (
 )
 from amago.reproduce.publish import publish, publish_board, publish_measurement
 from amago.sweep import sweep
-from amago.sweep.jobs import Job, Step, next_step
+from amago.sweep.jobs import Command, Job, Step, next_step
 
 
 def reproduce(
-    chosen: Mapping[str, Entry], where: Where, num_parallel: int, *, named: bool, console: Console
+    chosen: Mapping[str, Entry],
+    where: Where,
+    num_parallel: int,
+    *,
+    named: bool,
+    console: Console,
+    start: Command = command,
 ) -> int:
     """Run what is missing of some entries and publish them; the exit code.
 
-    Measurements that were made before are repeated only where the entry was `named`.
+    Measurements that were made before are repeated only where the entry was `named`. `start` says
+    how a run is started: beside this one, or on a cluster.
     """
     experiments = {name: e for name, e in chosen.items() if isinstance(e, Experiment)}
     runs = {name: _runs(name, e, where, console) for name, e in experiments.items()}
-    code = _train([run.job for group in runs.values() for run in group], num_parallel, where)
+    code = _train([run.job for group in runs.values() for run in group], num_parallel, where, start)
     if code < 128:
         code = max(code, _probe(experiments, runs, num_parallel, where))
     if code >= 128:
@@ -69,11 +76,11 @@ def _keeps_weights(method: str) -> bool:
     return not method or find_method(method).keeps_weights
 
 
-def _train(jobs: list[Job], num_parallel: int, where: Where) -> int:
+def _train(jobs: list[Job], num_parallel: int, where: Where, start: Command) -> int:
     if not jobs:
         return 0
     shared = list({job.run_dir: job for job in jobs}.values())
-    return sweep.run_jobs(shared, num_parallel, where.root, command=command).exit_code
+    return sweep.run_jobs(shared, num_parallel, where.root, command=start).exit_code
 
 
 def _probe(
