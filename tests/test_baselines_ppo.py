@@ -32,6 +32,7 @@ from amago.types import Timestep
 
 pytest.importorskip("sb3_contrib")
 from amago.baselines import recurrent_ppo
+from amago.baselines.catalogue import METHODS
 from amago.baselines.lanes import Sb3Lanes
 from amago.baselines.ppo_policy import MaskedLstmPolicy, PpoPolicy, RowFeatures
 from amago.baselines.rows import RowVectors
@@ -321,6 +322,17 @@ class Bandit(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.time += 1
         return np.zeros(1, np.float32), float(action == 1), False, self.time == 10, {}
+
+
+@pytest.mark.slow
+def test_what_was_seen_four_steps_ago_is_learned(tmp_path: Path) -> None:
+    changes = {**METHODS["recurrent-ppo"].changes, "env.id": "popgym/RepeatPreviousEasy",
+               "run.epochs": 16, "run.eval_interval": 16, "run.threads": 1, "run.report": False,
+               "run.eval_episodes": 32, "run.final_eval_episodes": 32}  # fmt: skip
+    config = override(amago.preset("popgym"), changes)
+    result = recurrent_ppo.train(tmp_path / "run", config, 0, PpoSettings(), Silent())
+    # Random play and every policy without memory have -.5: one of four cards is right.
+    assert result["random_return_mean"] < -0.4 and result["return_mean"] > 0.0
 
 
 def test_a_trivial_task_is_learned_in_an_environment_of_gymnasium(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amago.cli.sweep import _command
+from amago.cli.placing import placed
 from amago.scale import ray_cluster
 from amago.scale.ray_job import _pack, _RunOnNode, _unpack, on_cluster
 from amago.sweep.jobs import amago_command, plan
@@ -47,18 +47,18 @@ def test_on_a_cluster_a_run_on_a_gpu_asks_ray_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_cluster, "Cluster", lambda *_: io.BytesIO())
-    start = _command("auto")
+    start = placed("auto", amago_command)
     for settings, gpus in (([], "0"), (["run.device=cpu"], "0"), (["run.device=cuda"], "1")):
         (job,) = plan(["wind"], [0], settings, tmp_path)
         assert start(job, "start")[5] == gpus
     with pytest.raises(ValueError, match=r"Ray hands them out: give --set run.device=cuda"):
-        _command("auto", ["0", "1"])
+        placed("auto", amago_command, ["0", "1"])
 
 
 def test_without_an_address_a_sweep_stays_here() -> None:
-    assert _command("") is amago_command
+    assert placed("", amago_command) is amago_command
 
 
 def test_a_sweep_refuses_what_is_no_address() -> None:
     with pytest.raises(ValueError, match=r"--scale.address takes auto, local or HOST:PORT"):
-        _command("nowhere")
+        placed("nowhere", amago_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,25 @@ def test_a_claim_is_run_published_and_not_run_again(
     assert code == 0 and "2 of 2" in out and "does not hold" in out
     code, out, _ = command(capsys, "reproduce", "tiny", "--list", *where)
     assert "must hold: full > 1000" in out and "budget of a run: 2 epochs of 1 updates" in out
+
+
+def test_runs_are_trained_where_they_are_placed(
+    only_tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    placed: list[str] = []
+
+    def place(address: str, start: Any, devices: Any) -> Any:
+        assert not devices
+        placed.append(address)
+        return lambda job, step: [sys.executable, "-c", f"print({start(job, step)!r})"]
+
+    monkeypatch.setattr("amago.cli.placing.placed", place)
+    where = ["--root", tmp_path / "runs", "--out", tmp_path / "results"]
+    code, out, _ = command(capsys, "reproduce", "tiny", "--scale.address", "auto", *where)
+    assert placed == ["auto"] and code != 0 and "no run is complete" in out
+    logs = [path.read_text() for path in (tmp_path / "runs").rglob("*.log")]
+    assert len(logs) == 2 and all("'train', 'dark-key-to-door'" in log for log in logs)
 
 
 def test_settings_that_do_not_exist_fail_before_any_run(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import amago
+from amago.baselines.catalogue import METHODS
 from amago.config import dotted
 
 ROOT = Path(__file__).parents[1]
@@ -140,7 +142,9 @@ def test_files_and_functions_that_a_page_names_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", DOCS, ids=_name)
 def test_settings_that_a_page_names_exist(page: Path) -> None:
-    settings = dotted(amago.preset("gym"))
+    settings = set(dotted(amago.preset("gym")))
+    for method in METHODS.values():
+        settings |= {f"{method.section}.{field.name}" for field in fields(method.settings)}
     named = re.findall(r"--((?:\w+\.)+[\w.-]*\w)", page.read_text(encoding="utf-8"))
     for name in (flag.replace("-", "_") for flag in named):
         known = name in settings or name.startswith("env.kwargs.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -29,6 +29,8 @@ class ReproduceOptions:
     """Runs at a time, each on one thread."""
     devices: tuple[str, ...] = ()
     """GPUs to hand out to the runs, in turn, as for `amago sweep`: 0 1."""
+    address: Annotated[str, tyro.conf.arg(name="scale.address")] = ""
+    """A Ray cluster on which the runs are trained: auto, or HOST:PORT; unset: here."""
     out: Path = Path("results")
     """Folder of claims; each gets data, a picture and a page."""
     root: Path = Path("runs/reproduce")
@@ -41,8 +43,10 @@ def reproduce(arguments: Sequence[str]) -> int:
     options = parse(ReproduceOptions, gathered("--set", arguments), "amago reproduce")
     from rich.console import Console
 
+    from amago.cli.placing import placed
     from amago.reproduce import listing
     from amago.reproduce.pace import paces
+    from amago.reproduce.plan import command
     from amago.reproduce.registry import choose
     from amago.reproduce.run import reproduce as run
     from amago.sweep import sweep
@@ -57,7 +61,8 @@ def reproduce(arguments: Sequence[str]) -> int:
         queue = partial(
             sweep.run_jobs, num_parallel=options.jobs, root=options.root, devices=options.devices
         )
-        return run(chosen, where, queue, named=named, console=console)
+        start = placed(options.address, command, options.devices)
+        return run(chosen, where, queue, named=named, console=console, start=start)
     if not options.names:
         console.print(listing.table(chosen, where, known))
     for name in options.names:

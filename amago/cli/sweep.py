@@ -11,9 +11,9 @@ import tyro
 
 from amago.cli.baseline import baseline_options
 from amago.cli.parsing import gathered, parse
+from amago.cli.placing import placed
 from amago.cli.train import train_options
-from amago.scale.settings import ScaleSettings
-from amago.sweep.jobs import OWN, Command, Job, Step, amago_command, flags, method_of
+from amago.sweep.jobs import OWN, amago_command, flags, method_of
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,8 @@ def sweep(arguments: Sequence[str]) -> int:
         for job in plan(options.presets, [] if seed is None else [seed], changes, options.root)
     ]
     record_command(options.root, ["amago", "sweep", *arguments])
-    outcome = run_jobs(
-        jobs,
-        options.jobs,
-        options.root,
-        command=_command(options.address, options.devices),
-        devices=options.devices,
-    )
+    command = placed(options.address, amago_command, options.devices)
+    outcome = run_jobs(jobs, options.jobs, options.root, command=command, devices=options.devices)
     if outcome.exit_code == 0 or outcome.done:
         summarise_sweep(options.root)
         if options.export is not None:
@@ -86,25 +81,3 @@ def check_settings(preset: str, overrides: Mapping[str, str]) -> None:
         train_options(preset, flags(settings))
     else:
         baseline_options(method, preset, flags(settings))
-
-
-def _command(address: str, devices: Sequence[str] = ()) -> Command:
-    """How each run is started: beside the sweep, or on a node of a cluster."""
-    ScaleSettings(address=address)  # refuses what is no address
-    if not address:
-        return amago_command
-    if devices:
-        raise ValueError(
-            f"--devices names GPUs of this machine, got {' '.join(devices)} with --scale.address "
-            f"{address}; on a cluster Ray hands them out: give --set run.device=cuda instead"
-        )
-    from amago.scale.ray_cluster import Cluster
-    from amago.scale.ray_job import on_cluster
-
-    Cluster(address, 1).close()  # a cluster that does not answer should fail here, not per run
-
-    def start(job: Job, step: Step) -> list[str]:
-        num_gpus = int(job.overrides.get("run.device", "").startswith("cuda"))
-        return on_cluster(address, amago_command(job, step), job.run_dir, num_gpus)
-
-    return start

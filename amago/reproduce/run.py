@@ -34,15 +34,22 @@ class _Queue(Protocol):
 
 
 def reproduce(
-    chosen: Mapping[str, Entry], where: Where, queue: _Queue, *, named: bool, console: Console
+    chosen: Mapping[str, Entry],
+    where: Where,
+    queue: _Queue,
+    *,
+    named: bool,
+    console: Console,
+    start: Command = command,
 ) -> int:
     """Run what is missing of some entries in a queue and publish them; the exit code.
 
-    Measurements that were made before are repeated only where the entry was `named`.
+    Measurements that were made before are repeated only where the entry was `named`. `start` says
+    how a run is started: beside this one, or on a cluster.
     """
     experiments = {name: e for name, e in chosen.items() if isinstance(e, Experiment)}
     runs = {name: _runs(name, e, where, console) for name, e in experiments.items()}
-    code = _train([run.job for group in runs.values() for run in group], queue)
+    code = _train([run.job for group in runs.values() for run in group], queue, start)
     if code < 128:
         code = max(code, _probe(experiments, runs, queue))
     if code >= 128:
@@ -76,11 +83,11 @@ def _keeps_weights(method: str) -> bool:
     return not method or find_method(method).keeps_weights
 
 
-def _train(jobs: list[Job], queue: _Queue) -> int:
+def _train(jobs: list[Job], queue: _Queue, start: Command) -> int:
     if not jobs:
         return 0
     shared = list({job.run_dir: job for job in jobs}.values())
-    return queue(shared, command=command).exit_code
+    return queue(shared, command=start).exit_code
 
 
 def _probe(
