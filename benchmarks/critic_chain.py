@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,12 +27,13 @@ from amago.types import ActionSpec
 
 STATES, REWARD, FALL, ROWS = 100, 10.0, 0.05, 128
 DISCOUNTS = (0.0, 0.5, 0.9, 0.98)
+Kinds = Literal["scalar", "two_hot", "hl_gauss"]
 
 
 class Taught:
     """Critics, their target copies, their scale and an optimiser."""
 
-    def __init__(self, kind: str, updates: int) -> None:
+    def __init__(self, kind: Kinds, updates: int) -> None:
         torch.manual_seed(0)
         settings = HeadSettings(
             hidden=(128, 128), num_critics=2, layer_norm=True, critic=kind, popart_rate=0.005
@@ -55,14 +57,15 @@ class Taught:
         self.optimizer.step()
         self.schedule.step()
         with torch.no_grad():
-            pairs = list(self.target.parameters()), list(self.critics.parameters())
-            torch._foreach_lerp_(*pairs, 0.03)
+            online = list(self.critics.parameters())
+            torch._foreach_lerp_(list(self.target.parameters()), online, 0.03)
 
     @torch.no_grad()
     def following(self, states: Tensor) -> Tensor:
         """V of the undecided policy, by the target copies [M, G]."""
         policy = FlooredCategorical(torch.zeros(len(states), len(DISCOUNTS), 2))
-        return self.target(states, self.popart).under(policy).raw.amin(0)
+        value: Tensor = self.target(states, self.popart).under(policy).raw
+        return value.amin(0)
 
     @torch.no_grad()
     def table(self, states: Tensor) -> Tensor:
@@ -82,7 +85,7 @@ def exact(reward: Tensor) -> Tensor:
     return table
 
 
-def chain(kind: str, rewards: str, updates: int) -> None:
+def chain(kind: Kinds, rewards: str, updates: int) -> None:
     angle = torch.linspace(0, torch.pi, STATES)[:, None] * torch.arange(1, 9)
     features = torch.cat((angle.sin(), angle.cos()), -1)
     reward = torch.full((STATES,), REWARD)
@@ -106,7 +109,7 @@ def chain(kind: str, rewards: str, updates: int) -> None:
             )
 
 
-def follow(kind: str) -> None:
+def follow(kind: Kinds) -> None:
     taught, states = Taught(kind, 10_000), torch.randn(32, 16)
     action, said = torch.zeros(32, dtype=torch.int64), []
     for update in range(1, 401):
