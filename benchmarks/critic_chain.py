@@ -57,7 +57,7 @@ class Taught:
         self.optimizer.step()
         self.schedule.step()
         with torch.no_grad():
-            online = list(self.critics.parameters())
+            online: list[Tensor] = list(self.critics.parameters())
             torch._foreach_lerp_(list(self.target.parameters()), online, 0.03)
 
     @torch.no_grad()
