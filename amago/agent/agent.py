@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from amago.agent.terms import Term, build_terms
 from amago.config import Config
 from amago.nets.actor import Actor
-from amago.nets.critic import build_critics
+from amago.nets.critic import build_critics, build_popart
 from amago.nets.memory import find_memory
 from amago.nets.memory.interface import Memory
 from amago.nets.precision import mixed, widened
 from amago.nets.sequences import Sequences
 from amago.nets.timestep import MLPEncoder, TimestepEncoder
-from amago.nets.value import PopArt
 from amago.types import ACTION_MASK, Batch, EnvSpec
 
 
@@ -70,8 +69,7 @@ class Agent(nn.Module):
         state_dim = self.memory.output_dim
         self.actor = Actor(state_dim, spec.action, len(discounts), config.heads)
         self.critics = build_critics(state_dim, spec.action, discounts, config.heads)
-        popart = config.heads.popart and config.heads.critic == "scalar"
-        self.popart = PopArt(len(discounts), enabled=popart, rate=config.heads.popart_rate)
+        self.popart = build_popart(len(discounts), config.heads)
         if config.agent.critics_in_actor_loss == "trained" and spec.action.kind in (
             "multi_discrete",
             "multi_binary",
@@ -122,7 +120,7 @@ class Agent(nn.Module):
 
     def update_scale(self, target: Float[Tensor, "M G"]) -> None:
         """Move PopArt's statistics, and the critics with them, so that no prediction changes."""
-        scale, shift = self.popart.update(target)
+        scale, shift = self.popart.update(self.critics.scaled(target))
         self.critics.rescale(scale, shift)
         self.target_critics.rescale(scale, shift)
 

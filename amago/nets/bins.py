@@ -2,6 +2,11 @@
 
 The bins are evenly spaced in symlog, so that rewards of very different sizes get the same
 resolution, and the loss is a cross-entropy, whose gradient does not grow with the return.
+
+A critic gives a place on that scale, learned as scalar critics learn a value, and a logit of every
+bin. The place carries a peak of mass along. Bootstrapped targets move by a bin in twenty updates;
+with the logits alone every bin that they reach would have to climb from nothing, at a tenth of a
+unit an update, and what leaves the old bin meanwhile would spread over returns around 0.
 """
 
 from __future__ import annotations
@@ -12,34 +17,42 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from amago.nets.layers import symexp, symlog
-from amago.nets.value import Mix, Value
+from amago.nets.value import Mix, PopArt, Value
 
 _NUM_BINS = 101
 """Bins of a classification critic."""
 _LIMITS = (-20_000.0, 20_000.0)
 """Returns that the bins span, after --agent.reward-scale; symmetric, so that untrained critics
 start near 0."""
+LEAST_STD = 0.2
+"""Least unit of places and advantages, in symlog: one bin. Where all returns are alike, smaller
+ones would hold a place back, and the logits would have to follow targets alone."""
 _SMOOTHING = 0.75
 """HL-Gauss: the target's deviation in widths of a bin [Farebrother et al. 2024]."""
-_LEAST_SHARE = 0.1
-"""A bin that gets less than this share of an even distribution counts as empty when read."""
+_PEAK = {"two_hot": 0.5, "hl_gauss": _SMOOTHING}
+"""Scale of the peak that a place stands for, in widths of a bin: about that of one target."""
+_FREEDOM = 3.0
+"""The peak is Student's t of this many degrees of freedom: far returns cost a logit of ten or so,
+which a random return can make up for; with a Gaussian they would cost hundreds."""
 
 
 class ReturnBins(nn.Module):
     """How a return becomes probabilities of K bins, and what return probabilities stand for.
 
-    two_hot: the two bins around the return share it, linearly in the return itself, so that
-    the mean over random targets is exact. hl_gauss: a Gaussian around symlog(return),
-    integrated over every bin.
+    Each bin's centre has a shape: itself alone (two_hot), or a Gaussian around it in symlog
+    (hl_gauss). A return shares the shapes of its two neighbours, linearly in the return itself, so
+    that it comes out as it went in, and so does the mean over random targets. Bootstrapping would
+    compound a bias: by 1/(1-γ).
     """
 
     centres: Tensor
     values: Tensor
+    shapes: Tensor
+    returns: Tensor
 
     def __init__(
         self,
@@ -56,71 +69,87 @@ class ReturnBins(nn.Module):
         low, high = symlog(torch.tensor((least, greatest), dtype=torch.float64)).tolist()
         centres = torch.linspace(low, high, self.count, dtype=torch.float64)
         self.width = (high - low) / (self.count - 1)
-        self.register_buffer("centres", centres, persistent=False)
-        self.register_buffer("values", symexp(centres), persistent=False)
-        # As plain numbers: to read them from a device would stop it.
-        self.outermost = (float(centres[0]), float(centres[-1]))
-        self.limits = (float(self.values[0]), float(self.values[-1]))
+        returns = symexp(centres)
+        shapes = torch.eye(self.count, dtype=torch.float64)
         if self.kind == "hl_gauss":
-            # A smoothed target spreads over bins whose returns grow exponentially: read with
-            # the centres themselves it would come out too large, and bootstrapping would
-            # compound that. These values make every centre come out as it went in.
-            self.values = torch.linalg.solve(self._kept(self.encode(self.values)), self.values)
+            shapes = _gaussians(centres, _SMOOTHING * self.width)
+        self.register_buffer("centres", centres, persistent=False)
+        self.register_buffer("returns", returns, persistent=False)
+        self.register_buffer("shapes", shapes, persistent=False)
+        # What each bin counts when read, so that every shape has its centre's return as its mean.
+        self.register_buffer("values", torch.linalg.solve(shapes, returns), persistent=False)
+        # As plain numbers: to read them from a device would stop it.
+        self.limits = (float(returns[0]), float(returns[-1]))
+
+    def logits(
+        self, place: Float[Tensor, "*rows"], own: Float[Tensor, "*rows K"]
+    ) -> Float[Tensor, "*rows K"]:
+        """Logits of the bins: the peak around a place in symlog, and what each has beside it."""
+        unit = math.sqrt(_FREEDOM) * _PEAK[self.kind] * self.width
+        distance = (self.centres / unit).to(own.dtype) - (place / unit)[..., None]
+        return torch.add(own, torch.log1p(distance.square()), alpha=-0.5 * (_FREEDOM + 1.0))
 
     def encode(self, target: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows K"]:
         """Probabilities of the bins; returns beyond the limits count as the limits."""
-        target = target.double()
-        if self.kind == "two_hot":
-            target = target.clamp(*self.limits)
-            upper = torch.bucketize(target, self.values).clamp(1, self.count - 1)
-            below, above = self.values[upper - 1], self.values[upper]
-            share = ((target - below) / (above - below))[..., None]
-            hot = F.one_hot(upper, self.count).double()
-            return share * hot + (1.0 - share) * hot.roll(-1, -1)
-        z = symlog(target).clamp(*self.outermost)[..., None]
-        start = self.centres[:1] - self.width / 2
-        edges = torch.cat((start, self.centres + self.width / 2))
-        below_edge = torch.erf((edges - z) / (_SMOOTHING * self.width * math.sqrt(2.0)))
-        mass = below_edge.diff(dim=-1)
-        return mass / mass.sum(-1, keepdim=True)
+        target = target.double().clamp(*self.limits)
+        upper = torch.bucketize(target, self.returns).clamp(1, self.count - 1)
+        below, above = self.returns[upper - 1], self.returns[upper]
+        share = ((target - below) / (above - below))[..., None]
+        return torch.lerp(self.shapes[upper - 1], self.shapes[upper], share)
 
     def decode(self, logits: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows"]:
         """The mean return of a distribution."""
-        return self._kept(torch.softmax(logits, -1)) @ self.values.to(logits.dtype)
+        return torch.softmax(logits, -1) @ self.values.to(logits.dtype)
 
-    def _kept(self, probabilities: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
-        """Without the faint remains in bins that were never a target: the outer ones stand for
-        returns so large that a ten-thousandth there would drown the small returns, and
-        bootstrapping would feed on it."""
-        kept = probabilities * (probabilities > _LEAST_SHARE / self.count)
-        return kept / kept.sum(-1, keepdim=True)
+
+def _gaussians(centres: Float[Tensor, " K"], deviation: float) -> Float[Tensor, "K K"]:
+    """A Gaussian around each centre, integrated over every bin."""
+    width = centres[1] - centres[0]
+    edges = torch.cat((centres[:1] - width / 2, centres + width / 2))
+    below = torch.erf((edges - centres[:, None]) / (deviation * math.sqrt(2.0)))
+    mass = below.diff(dim=-1)
+    return mass / mass.sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True)
 class BinnedValue:
     """Predictions [C, M, G] that may still know the distributions they are the means of.
 
-    `normalised` is on the scale of symlog: the actor then weighs relative gains, task by task.
-    A value under a policy is a mean of such numbers over actions, not the symlog of the mean
-    return: close to 0 that would multiply whatever is wrong with large returns.
+    `normalised` is symlog in units of its deviation over the targets (PopArt's statistics): the
+    actor then weighs relative gains, task by task, whatever the size of rewards. A value under a
+    policy is a mean of such numbers over actions, not the symlog of the mean return: close to 0
+    that would multiply whatever is wrong with large returns.
     """
 
     raw: Float[Tensor, "C M G"]
-    normalised: Float[Tensor, "C M G"]
+    symlogs: Float[Tensor, "C M G"]
     bins: ReturnBins
+    popart: PopArt
     logits: Float[Tensor, "C M G K"] | None = None
 
     @classmethod
-    def of(cls, logits: Float[Tensor, "C M G K"], bins: ReturnBins) -> BinnedValue:
-        """The value that logits stand for."""
+    def of(
+        cls,
+        place: Float[Tensor, "C M G"],
+        own: Float[Tensor, "C M G K"],
+        bins: ReturnBins,
+        popart: PopArt,
+    ) -> BinnedValue:
+        """The value that a critic's outputs stand for; its place is on PopArt's scale."""
+        logits = bins.logits(popart.denormalise(place), own)
         raw = bins.decode(logits)
-        return cls(raw, symlog(raw), bins, logits)
+        return cls(raw, symlog(raw), bins, popart, logits)
+
+    @property
+    def normalised(self) -> Float[Tensor, "C M G"]:
+        return self.popart.normalise(self.symlogs)
 
     def mixed(self, values: Sequence[Value], mix: Mix) -> BinnedValue:
         """Values of several actions as one; the distributions are lost."""
-        raw = mix(torch.stack([value.raw for value in values]))
-        normalised = mix(torch.stack([value.normalised for value in values]))
-        return BinnedValue(raw, normalised, self.bins)
+        several = [value for value in values if isinstance(value, BinnedValue)]
+        raw = mix(torch.stack([value.raw for value in several]))
+        symlogs = mix(torch.stack([value.symlogs for value in several]))
+        return BinnedValue(raw, symlogs, self.bins, self.popart)
 
     def loss(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "C M G"]:
         """Cross-entropy with the target's bins."""

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from amago.nets.action import action_features
-from amago.nets.bins import BinnedValue, ReturnBins
+from amago.nets.bins import LEAST_STD, BinnedValue, ReturnBins
 from amago.nets.distributions import ActionDistribution, FlooredCategorical
 from amago.nets.factored import Candidates, FactoredCategorical
 from amago.nets.layers import EnsembleLinear, symlog
@@ -48,8 +48,8 @@ class _DiscreteCritics(nn.Module):
         self.shape = (num_discounts, action.size)
         self.bins = _bins(settings)
         self.activate = _Activation(settings)
-        width = num_discounts * action.size * (1 if self.bins is None else self.bins.count)
-        self.layers = _ensemble(settings, (state_dim, *settings.hidden, width), self.bins)
+        width = num_discounts * action.size * (1 if self.bins is None else 1 + self.bins.count)
+        self.layers = _ensemble(settings, (state_dim, *settings.hidden, width))
 
     def forward(
         self,
@@ -65,17 +65,22 @@ class _DiscreteCritics(nn.Module):
                 x = self.activate(layer(x, members))
             output = torch.unflatten(widened(last(x, members)), -1, (*self.shape, -1))
         if self.bins is not None:
-            return _BinnedDiscreteValues(output, self.bins)
+            return _BinnedDiscreteValues(output, self.bins, popart)
         return _DiscreteValues(output[..., 0], popart)
+
+    def scaled(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
+        """Targets as PopArt's statistics take them in."""
+        return target if self.bins is None else symlog(target)
 
     @torch.no_grad()
     def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
         """Map every output to scale·output + shift, discount by discount."""
-        if self.bins is None:
-            repeats = self.shape[1]
-            _rescale(
-                self.layers[-1], scale.repeat_interleave(repeats), shift.repeat_interleave(repeats)
-            )
+        repeats = self.shape[1]
+        scale, shift = scale.repeat_interleave(repeats), shift.repeat_interleave(repeats)
+        if self.bins is not None:  # the place comes before the logits
+            scale = F.pad(scale[:, None], (0, self.bins.count), value=1.0).flatten()
+            shift = F.pad(shift[:, None], (0, self.bins.count)).flatten()
+        _rescale(self.layers[-1], scale, shift)
 
 
 @dataclass(frozen=True)
@@ -97,23 +102,25 @@ class _DiscreteValues:
 
 @dataclass(frozen=True)
 class _BinnedDiscreteValues:
-    table: Float[Tensor, "C M G A K"]
+    output: Float[Tensor, "C M G A outputs"]
     bins: ReturnBins
+    popart: PopArt
 
     def at(self, action: Int[Tensor, " M"]) -> BinnedValue:
         index = action[None, :, None, None, None]
-        index = index.expand(*self.table.shape[:3], 1, self.table.shape[-1])
-        logits = self.table.gather(-2, index)[..., 0, :]
-        return BinnedValue.of(logits, self.bins)
+        index = index.expand(*self.output.shape[:3], 1, self.output.shape[-1])
+        output = self.output.gather(-2, index)[..., 0, :]
+        return BinnedValue.of(output[..., 0], output[..., 1:], self.bins, self.popart)
 
     def under(self, policy: ActionDistribution) -> BinnedValue:
         assert isinstance(policy, FlooredCategorical)
-        raw = self.bins.decode(self.table)
-        normalised = (symlog(raw) * policy.probs).sum(-1)
-        return BinnedValue((raw * policy.probs).sum(-1), normalised, self.bins)
+        place = self.popart.denormalise(self.output[..., 0].mT).mT
+        raw = self.bins.decode(self.bins.logits(place, self.output[..., 1:]))
+        symlogs = (symlog(raw) * policy.probs).sum(-1)
+        return BinnedValue((raw * policy.probs).sum(-1), symlogs, self.bins, self.popart)
 
     def detached(self) -> ActionValues:
-        return replace(self, table=self.table.detach())
+        return replace(self, output=self.output.detach())
 
 
 class _ContinuousCritics(nn.Module):
@@ -134,11 +141,11 @@ class _ContinuousCritics(nn.Module):
         self.action = action
         self.bins = _bins(settings)
         self.activate = _Activation(settings)
-        # Each discount has output weights of its own, so that PopArt can rescale it alone;
-        # bins have one scale for all.
-        width = len(discounts) if self.bins is None else self.bins.count
+        # Each discount has output weights of its own, so that PopArt can rescale it alone; the
+        # logits of bins, which it leaves alone, are for all.
+        width = len(discounts) + (0 if self.bins is None else self.bins.count)
         sizes = (state_dim + action.size + 1, *settings.hidden, width)
-        self.layers = _ensemble(settings, sizes, self.bins)
+        self.layers = _ensemble(settings, sizes)
         horizons = 1.0 / (1.0 - torch.tensor(discounts, dtype=torch.float64))
         self.register_buffer("horizons", symlog(horizons).float())
 
@@ -156,8 +163,8 @@ class _ContinuousCritics(nn.Module):
         action: Float[Tensor, "M G A"],
         members: Int[Tensor, " chosen"] | None,
         detach: bool,
-    ) -> Float[Tensor, "C M G *bins"]:
-        """Outputs at the features of actions: values, or logits of their bins.
+    ) -> Float[Tensor, "C M G *outputs"]:
+        """Outputs at the features of actions: values, or places and logits of bins.
 
         The state's share of the first layer is the same for all discounts: once is enough.
         """
@@ -166,7 +173,7 @@ class _ContinuousCritics(nn.Module):
 
     def _value(
         self, state: Tensor, action: Tensor, members: Tensor | None, detach: bool
-    ) -> Float[Tensor, "C M G *bins"]:
+    ) -> Float[Tensor, "C M G *outputs"]:
         first, *hidden, last = self.layers
         assert isinstance(first, EnsembleLinear)
         weight, bias = first.parameters_of(members, detach)
@@ -181,20 +188,25 @@ class _ContinuousCritics(nn.Module):
         x = self.activate(joined).flatten(1, 2)
         for layer in hidden:
             x = self.activate(layer(x, members, detach))
-        if self.bins is not None:
-            logits: Tensor = last(x, members, detach).view(*shape, -1)
-            return logits
         # Every discount's column is computed for every row and the diagonal kept: a few columns
         # more of one matrix product cost less than a gathered product per discount.
-        square = last(x, members, detach).view(*shape, shape[-1])
-        values: Tensor = square.diagonal(dim1=-2, dim2=-1)
-        return values
+        output = last(x, members, detach).view(*shape, -1)
+        values: Tensor = output[..., : shape[-1]].diagonal(dim1=-2, dim2=-1)
+        if self.bins is None:
+            return values
+        return torch.cat((values[..., None], output[..., shape[-1] :]), -1)
+
+    def scaled(self, target: Float[Tensor, "M G"]) -> Float[Tensor, "M G"]:
+        """Targets as PopArt's statistics take them in."""
+        return target if self.bins is None else symlog(target)
 
     @torch.no_grad()
     def rescale(self, scale: Float[Tensor, " G"], shift: Float[Tensor, " G"]) -> None:
         """Map every output to scale·output + shift, discount by discount."""
-        if self.bins is None:
-            _rescale(self.layers[-1], scale, shift)
+        if self.bins is not None:
+            scale = F.pad(scale, (0, self.bins.count), value=1.0)
+            shift = F.pad(shift, (0, self.bins.count))
+        _rescale(self.layers[-1], scale, shift)
 
 
 @dataclass(frozen=True)
@@ -228,8 +240,14 @@ class _ContinuousValues:
         output = self.critics.value(self.state, action, self.members, self.detach)
         bins = self.critics.bins
         if bins is not None:
-            return BinnedValue.of(output, bins)
+            return BinnedValue.of(output[..., 0], output[..., 1:], bins, self.popart)
         return ScalarValue(output, self.popart)
+
+
+def build_popart(num_discounts: int, settings: HeadSettings) -> PopArt:
+    """The scale of the critics' values: that of returns, or, with bins, of their symlog."""
+    floor = {} if settings.critic == "scalar" else {"min_std": LEAST_STD}
+    return PopArt(num_discounts, enabled=settings.popart, rate=settings.popart_rate, **floor)
 
 
 def build_critics(
@@ -266,17 +284,5 @@ def _bins(settings: HeadSettings) -> ReturnBins | None:
     return ReturnBins(settings.critic)
 
 
-def _ensemble(
-    settings: HeadSettings, sizes: Sequence[int], bins: ReturnBins | None
-) -> nn.ModuleList:
-    layers = [EnsembleLinear(settings.num_critics, *pair) for pair in pairwise(sizes)]
-    if bins is not None:
-        # Before the critics know better, returns are small; large ones are so unlikely that they
-        # count as empty when read, but not so much that they could not be learned soon. The
-        # weights stay random: zeros in their place let nothing through to the layers below at
-        # first, and what is rare in a batch, such as the use of memory, is then found late or
-        # not at all.
-        with torch.no_grad():
-            prior = -(0.5 * bins.centres.square()).clamp(max=8.0)
-            layers[-1].bias.copy_(prior.repeat(sizes[-1] // bins.count))
-    return nn.ModuleList(layers)
+def _ensemble(settings: HeadSettings, sizes: Sequence[int]) -> nn.ModuleList:
+    return nn.ModuleList(EnsembleLinear(settings.num_critics, *pair) for pair in pairwise(sizes))

@@ -120,7 +120,8 @@ class HeadSettings:
     """How critics represent a value: one number (regression), or a distribution over bins of
     return (classification). two_hot and hl_gauss differ in how a target becomes bins."""
     popart: bool = True
-    """Learn scalar values on a normalised scale that follows the targets (PopArt)."""
+    """Learn values on a normalised scale that follows the targets (PopArt): scalar ones, or the
+    places of classification critics in symlog."""
     popart_rate: float = 5e-4
     """Rate of PopArt's moving averages."""
 
