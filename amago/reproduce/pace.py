@@ -62,8 +62,10 @@ def recorded_pace(run: RunRecord) -> Pace | None:
 
 def _spent(run: RunRecord, part: str) -> float:
     """Seconds of a processor, or of the clock where those were not recorded."""
-    rows = (row.get(f"{part}_cpu_seconds", row.get(f"{part}_seconds", 0.0)) for row in run.timing)
-    return sum(map(float, rows))
+    spent = 0.0
+    for row in run.timing:
+        spent += float(row.get(f"{part}_cpu_seconds", row.get(f"{part}_seconds", 0.0)))
+    return spent
 
 
 def _length(arguments: Mapping[str, Any]) -> int | None:
