@@ -64,7 +64,7 @@ def _spent(run: RunRecord, part: str) -> float:
     """Seconds of a processor, or of the clock where those were not recorded."""
     spent = 0.0
     for row in run.timing:
-        spent += float(row.get(f"{part}_cpu_seconds", row.get(f"{part}_seconds", 0.0)))
+        spent += float(row.get(f"{part}_cpu_seconds") or row.get(f"{part}_seconds") or 0.0)
     return spent
 
 
