@@ -145,12 +145,14 @@ def test_worlds_stand_side_by_side_and_wait_for_each_other() -> None:
         FilmSettings(worlds=9)
 
 
-def test_the_ends_of_a_rollout_stand_beside_each_other() -> None:
+@pytest.mark.parametrize(("steps", "count"), [(5, 5), (12, 8), (40, 10)])
+def test_the_ends_of_a_rollout_stand_beside_each_other(steps: int, count: int) -> None:
     film = FilmSettings(ends=True, side=96)
-    shots = record(Player(_sweep), ROOM, PlaySettings(), film)[0]
+    room = EnvSettings(id=ROOM.id, kwargs={"grid": 4, "horizon": steps})
+    shots = record(Player(_sweep), room, PlaySettings(), film)[0]
     made = Film([shots], film)[0]
-    left = panel(shots[0], "first 3 steps", 64, 0)
-    right = panel(shots[-4], "last 3 steps", 64, 0)
+    left = panel(shots[0], f"first {count} steps", 64, 0)
+    right = panel(shots[-count - 1], f"last {count} steps", 64, 0)
     assert np.array_equal(made, beside([left, right]))
 
 

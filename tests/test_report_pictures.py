@@ -199,7 +199,7 @@ def test_the_head_that_attends_to_events_is_shown_and_the_caption_says_how_much(
     assert "times as much as even attention" in caption(attention)
     assert "no more than even" in caption(Attention([layers[0]], [quiet[0]], {"rewards": [5]}))
     nothing = Attention(layers, quiet, {})
-    assert nothing.telling_head == (1, 1) and "Nothing was rewarded" in caption(nothing)
+    assert nothing.telling_head == (1, 1) and "No event is marked" in caption(nothing)
 
 
 def test_the_pictures_of_relabeling_are_readable(tmp_path: Path, drawn) -> None:  # type: ignore[no-untyped-def]

@@ -25,7 +25,9 @@ _MAX_WORLDS = 8
 _HELD = _FRAMES_PER_SECOND
 """Frames for which the end of a rollout stays."""
 _PARTS = 4
-"""The first and the last part of a rollout are a quarter of it each."""
+"""The first and the last part of a rollout are a quarter of it each,"""
+_FEWEST = 8
+"""and at least so many steps, where there are as many."""
 _SAMPLED = 4
 """A GIF's colours are those of so many frames, and of the first."""
 
@@ -126,7 +128,7 @@ def _parts(shots: Sequence[Shot], film: FilmSettings) -> list[tuple[str, Sequenc
     steps, longest = len(shots) - 1, film.max_steps or len(shots)
     if not film.ends:
         return [("", shots[: longest + 1])]
-    count = max(1, min(longest, steps // _PARTS))
+    count = min(longest, max(steps // _PARTS, min(steps, _FEWEST)))
     return [
         (f"first {count} steps", shots[: count + 1]),
         (f"last {count} steps", shots[-count - 1 :]),

@@ -75,7 +75,10 @@ def caption(attention: Attention) -> str:
     name = f"Layer {layer + 1}, head {head + 1}"
     how = "Each row is a step; bright places are the past steps that it attends to. "
     if not even:
-        return how + f"{name} (framed) attends the least evenly. Nothing was rewarded here."
+        return how + (
+            f"{name} (framed) attends the least evenly. No event is marked: no trial began, and "
+            "rewards came at most steps or at none."
+        )
     ratio = given / even
     verdict = (
         f"{ratio:.1f} times as much as even attention would give them"

@@ -106,6 +106,7 @@ def _curves(run: RunRecord) -> str:
     losses = {
         key.removeprefix("loss/"): Line(_series(run, (key,)), f"line{index % 6}")
         for index, key in enumerate(panels.keys(run, "loss/"))
+        if key != "loss/total"  # weights make it large, and the terms would lie flat beside it
     }
     return "".join([*made, chart(losses, along, "loss terms")])
 
@@ -203,8 +204,9 @@ section{background:var(--card);border-radius:10px;padding:1rem;margin:1rem 0}
 img{display:block;max-width:100%;height:auto;border-radius:6px;background:#fff}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 td,th{padding:.25rem .9rem .25rem 0;text-align:left;border-bottom:1px solid var(--rule);
-overflow-wrap:anywhere}th{overflow-wrap:normal}figure{display:inline-block;vertical-align:top;width:min(100%,28rem);
-margin:0 .5rem 1rem 0}figcaption{color:var(--soft);font-size:.9rem}svg{width:100%;height:auto}
+overflow-wrap:anywhere}th{overflow-wrap:normal}td:first-child{min-width:7rem}
+figure{display:inline-block;vertical-align:top;width:min(100%,28rem);margin:0 .5rem 1rem 0}
+figcaption{color:var(--soft);font-size:.9rem}svg{width:100%;height:auto}
 svg text{fill:var(--soft);font-size:12px}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
 svg line{stroke:var(--rule)}polyline{fill:none;stroke-width:2}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;color:var(--soft)}
