@@ -46,6 +46,15 @@ def _shell(*arguments: str | Path) -> str:
     return done.stdout
 
 
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    line = [sys.executable, "-u", "-m", "amago", "examples", "long_corridor"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout is not None and started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == b""
+    assert started.returncode == 141
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A run made by the command, and what the command printed."""

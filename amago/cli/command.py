@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
+import select
 import sys
 import textwrap
 import threading
@@ -97,9 +99,22 @@ def run(arguments: Sequence[str] | None = None) -> None:
             print("stopped", file=sys.stderr)
             sys.exit(130 if isinstance(stop, KeyboardInterrupt) else 143)
         except Exception as error:
+            if isinstance(error, BrokenPipeError) and _nobody_reads():
+                sys.exit(141)  # as a program that SIGPIPE ends, such as `amago zoo | head -3`
             if debug:
                 raise
             _fail(explain(error))
+
+
+def _nobody_reads() -> bool:
+    """Whether what stdout is piped into has ended; then nothing more is written there."""
+    out = sys.stdout.fileno()
+    poll = select.poll()
+    poll.register(out, select.POLLOUT)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), out)
+    return True
 
 
 class _Stderr(logging.Handler):
