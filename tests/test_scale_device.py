@@ -114,7 +114,7 @@ def test_a_whole_update_touches_one_device_alone(name, accumulate, monkeypatch):
     learner = MetaLearner(agent, config.agent, config.optim)
     # Lengths come from the CPU by nature: their copy is the only one.
     monkeypatch.setattr(
-        "amago.nets.sequences._numbers_on",
+        "amago.nets.sequences.numbers_on",
         lambda device, x: torch.empty(len(x), device=device).long(),
     )
     share = share_batch(case.batch(0), accumulate=accumulate)[0].to("meta")

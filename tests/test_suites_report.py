@@ -99,7 +99,8 @@ def test_arms_in_one_folder_get_a_table_each_and_share_the_chart(tmp_path):
 def test_the_verb_plans_every_environment_and_seed_and_scores_them(tmp_path, capsys, monkeypatch):
     planned = []
 
-    def run_jobs(jobs, num_parallel, root):
+    def run_jobs(jobs, num_parallel, root, devices):
+        assert devices == ("0", "1")
         planned.extend(jobs)
         for job in jobs:
             write_run(job.run_dir, preset=job.preset, seed=job.seed)
@@ -107,7 +108,8 @@ def test_the_verb_plans_every_environment_and_seed_and_scores_them(tmp_path, cap
 
     monkeypatch.setattr("amago.sweep.sweep.run_jobs", run_jobs)
     line = ["suite", "popgym", "--ids", "RepeatFirstEasy", "Mine*Easy", "--seeds", "0", "3",
-            "--set", "memory=gru", "--root", str(tmp_path / "suite")]  # fmt: skip
+            "--set", "memory=gru", "--devices", "0", "1",
+            "--root", str(tmp_path / "suite")]  # fmt: skip
     code, out, _ = command(capsys, *line, "--export", str(tmp_path / "results"))
     assert code == 0 and "IQM of final window" in out
     ids = ["RepeatFirstEasy", "MineSweeperEasy"]
