@@ -94,7 +94,7 @@ class GoalSpec:
             )
         low, high = self._bounds()
         whole = self.dtype.kind != "f"
-        # Adding zero turns -0.0 into 0.0: goals are told apart by their bytes.
+        # Adding zero turns -0.0 into 0.0: goals are compared by their bytes.
         numbers = whole_numbers(given) if whole else given.astype(self.dtype) + np.float32(0.0)
         if numbers is None or not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(

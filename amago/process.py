@@ -49,7 +49,7 @@ def peak_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak begin anew, where the system can (Linux)."""
+    """Forget the peak so far, where the system can (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

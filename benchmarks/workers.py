@@ -3,7 +3,7 @@
     python benchmarks/workers.py [--ids amago/Crafter-v0 ...] [--workers 0 1 2] [--rounds 7]
 
 All vectors are open at once and step in turn, block by block, with random actions; reported are
-medians over rounds, and ratios to the first. Rollouts that end begin anew within the block.
+medians over rounds, and ratios to the first. Rollouts that end start from scratch within the block.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class SlowPopArt:
         return sigma * output + mu
 
     def normalised(self, output):
-        """That value on the scale of now."""
+        """That value on the current scale."""
         mu, sigma = self.moments()
         return (self.raw(output) - mu) / sigma
 

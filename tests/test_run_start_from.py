@@ -64,7 +64,7 @@ def _resume(folder: Path) -> None:
 def test_a_run_with_a_checkpoint_of_its_own_no_longer_needs_the_other(
     trained: Path, tmp_path: Path
 ) -> None:
-    """Neither a finished run nor one that is resumed begins anew with the other's weights."""
+    """Neither a finished run nor a resumed one starts again with the other's weights."""
     source = tmp_path / "source"
     source.symlink_to(trained)
     folder = tmp_path / "new"

@@ -54,6 +54,16 @@ def test_lines_are_short(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_words_are_those_of_the_field(page: Path) -> None:
+    _check_words(page)
+
+
+def test_words_in_code_and_claims_are_those_of_the_field() -> None:
+    for path in (*SOURCES, *sorted((ROOT / "results").glob("*/claim.toml"))):
+        if path != Path(__file__):
+            _check_words(path)
+
+
+def _check_words(page: Path) -> None:
     text = " ".join(page.read_text(encoding="utf-8").lower().split())
     found = [f"{word!r}: write {better!r}" for word, better in BANNED.items() if word in text]
     assert not found, f"{_name(page)}: {'; '.join(found)}"

@@ -128,8 +128,8 @@ class OptimSettings:
     final_fraction: float = 1.0
     """Final learning rate as a fraction of the initial one; it falls linearly from the start."""
     accumulate: int = 1
-    """Parts of an update that are computed one after the other. The batch is this many times as
-    large (--replay.batch-size or --replay.batch-rows), the memory that it takes is not."""
+    """Learn from a batch this many times as large (--replay.batch-size or --replay.batch-rows), in
+    as many parts, one after the other, without using more memory."""
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "grad_clip"):

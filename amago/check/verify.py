@@ -192,7 +192,10 @@ def _replay(path: Path, state: dict[str, Any]) -> str:
         if store.damaged:
             raise ValueError(f"{len(store.damaged)} of {len(store)} trajectories are damaged")
         if counts and store.goal_counts().num_steps != combine(counts).num_steps:
-            raise ValueError("the stored counts of goals are not those of the trajectories")
+            raise ValueError(
+                "the stored goal counts do not match the trajectories, so something else has "
+                "changed the replay; restore the folder from a copy, or train a new run"
+            )
         return f"{len(store)} trajectories, {store.num_steps} steps"
 
 

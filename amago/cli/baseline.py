@@ -44,7 +44,7 @@ class BaselineOptions:
     size: str | None = None
     """Widths of all networks, as for `amago train`."""
     ablate: tuple[str, ...] = ()
-    """Ablations that change what the method has, too, such as no-planning."""
+    """Ablations of parts that this method also has, such as no-planning."""
 
 
 def baseline(arguments: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ class CheckEnvOptions:
     seed: int = 0
     """Seed of the play."""
     trust: bool = False
-    """Of the file of an error: import the modules that it names."""
+    """For an error file: import the modules that it names."""
 
 
 def check_env(arguments: Sequence[str]) -> int:

@@ -62,12 +62,12 @@ def _paths() -> list[Path]:
     else:
         listed = importlib.metadata.files("amago") or ()
         found = [Path(str(file.locate())).resolve() for file in listed if _FOLDER in str(file)]
-    kept = sorted(path for path in found if path.suffix in (".py", ".ipynb"))
-    if not kept:
+    programs = sorted(path for path in found if path.suffix in (".py", ".ipynb"))
+    if not programs:
         raise ValueError(
             "this installation of amago has no examples; install it again from a checkout or wheel"
         )
-    return kept
+    return programs
 
 
 def _first_line(path: Path) -> str:

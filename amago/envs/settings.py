@@ -44,7 +44,7 @@ class EnvSettings:
     times per lane)."""
     timeout_seconds: float = 600.0
     """Longest that a step of an environment may take; with workers, one step of a worker's lanes.
-    After half of it the environment is named, after all of it that is an error."""
+    After half this time a warning names the environment; after all of it the run fails."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "env", "num_lanes", "eval_lanes", "trials", "horizon")

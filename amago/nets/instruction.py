@@ -37,7 +37,7 @@ class InstructionEncoder(nn.Module):
     which stops at the last word.
 
     Numbers are scaled to [-1, 1], and whole ones of few values are one-hot as well, so that
-    neighbours are easily told apart; tokens are embedded. With `hide_plan` a row shows what
+    neighbours are easily separated; tokens are embedded. With `hide_plan` a row shows what
     is done and the current goal only ("w/o Planning"). The current goal is also part of the
     output as it is. The agent must tell whether this place is the one it was asked for, and
     that is slow to learn through status flags and a narrow layer.

@@ -47,7 +47,7 @@ class Snapshot:
 
 
 def take(epoch: int, learner: Learner, state: dict[str, Any]) -> Snapshot:
-    """What a checkpoint of now would hold; later updates do not change it."""
+    """What a checkpoint made now would hold; later updates do not change it."""
     model = learner.agent.state_dict()
     return Snapshot(epoch, state, _copied(model), _copied(_optimizer_tensors(learner)))
 

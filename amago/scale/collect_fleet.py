@@ -1,4 +1,4 @@
-"""What placing collectors and moving data to and from them looks like, by whatever means."""
+"""What placing collectors and moving data back and forthm them looks like, by whatever means."""
 
 from __future__ import annotations
 

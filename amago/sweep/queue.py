@@ -67,7 +67,7 @@ class Queue:
         return any(item.state in ("queued", "running") for item in self.progress)
 
     def name(self, job: Job) -> str:
-        """A job for people, told apart from the others of this sweep."""
+        """A job's name for people, different from the others of this sweep."""
         return short_names([*self.jobs, *(item.job for item in self.progress)])[job.run_dir]
 
     def advance(self) -> None:

@@ -98,7 +98,7 @@ class TrainingRun:
         self.complete = checkpoint.take(self.epoch, self.learner, self._state())
 
     def save(self, *, best: bool = False) -> None:
-        """Make a durable checkpoint of now; only then let old trajectories and old ones go."""
+        """Make a durable checkpoint; only then let old trajectories and checkpoints go."""
         self.end_epoch()
         self._write(best)
         self.store.evict(None if self.window is None else self.window[0])

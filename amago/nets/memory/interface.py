@@ -48,7 +48,7 @@ class Memory(nn.Module):
         raise NotImplementedError
 
     def announce(self, state: Any, reset: Array) -> None:
-        """Called before `step` with the lanes, [N] bool, that begin anew.
+        """Called before `step` with the lanes, [N] bool, that start from scratch.
 
         For memories that keep books on the CPU: `time` says the same, but may be on a GPU.
         """
