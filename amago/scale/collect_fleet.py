@@ -1,4 +1,4 @@
-"""What placing collectors and moving data back and forthm them looks like, by whatever means."""
+"""What placing collectors and moving data between them and the learner looks like, by any means."""
 
 from __future__ import annotations
 
