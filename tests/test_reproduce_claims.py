@@ -22,7 +22,7 @@ from amago.report.runs import read_run
 from amago.reproduce.claims.claim import find_claims, made_today, read_claim, repeatable
 from amago.reproduce.claims.export import export
 from amago.reproduce.claims.holds import verdicts
-from amago.reproduce.claims.pages import _pages, _replaced, write_all
+from amago.reproduce.claims.pages import _CLAIMS, _pages, _replaced, write_all, write_indexes
 from amago.reproduce.claims.tables import _claim_table, claim_page, index_table
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -78,12 +78,12 @@ def test_no_number_in_an_answer_is_without_data() -> None:
 def test_a_claim_that_does_not_hold_says_so_on_its_page_and_in_the_index() -> None:
     index = (RESULTS / "README.md").read_text(encoding="utf-8").splitlines()
     for claim in find_claims(RESULTS):
-        (row,) = [row for row in index if row.startswith(f"| [{claim.name}]")]
+        rows = [row for row in index if row.startswith(f"| [{claim.name}]")]
         page = " ".join((claim.folder / "README.md").read_text(encoding="utf-8").split())
         failed = [verdict for verdict in verdicts(claim) if verdict.state == "fails"]
         for verdict in failed:
             assert f"**Does not hold**: {verdict.statement}" in page, claim.name
-        assert ("does not hold" in row) == bool(failed), claim.name
+        assert rows and all(("does not hold" in row) == bool(failed) for row in rows), claim.name
 
 
 def test_every_run_of_results_is_from_a_clean_commit() -> None:
@@ -144,6 +144,23 @@ def test_the_index_leads_with_claims_that_can_be_repeated(tmp_path: Path) -> Non
     assert second.name in rows[0]
 
 
+def test_the_index_sorts_claims_by_the_age_of_their_settings(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("\n".join(_CLAIMS))
+    old, new = _claim(tmp_path / "old-claim"), _claim(tmp_path / "new-claim")
+    (new / "claim.toml").write_text(
+        CLAIM.replace('folder = "no-memory"', 'folder = "no-memory"\nset = ["memory=feedforward"]')
+    )
+    for seed in (0, 1):
+        _record(new / "data" / "full" / f"seed-{seed}", amago.preset("wind"))
+    without = override(amago.preset("wind"), {"memory": "feedforward"})
+    _record(new / "data" / "no-memory" / "seed-0", without)
+    write_indexes(tmp_path)
+    today, earlier = (tmp_path / "README.md").read_text().split("## Earlier settings")
+    assert "## Today's settings" in today and "Without training" not in earlier
+    assert new.name in today and new.name not in earlier
+    assert old.name in earlier and old.name not in today
+
+
 def _record(run: Path, config: Config) -> None:
     header = json.loads((run / "config.json").read_text())
     header |= {"preset": "wind", "config": to_dict(config)}
@@ -190,14 +207,15 @@ def test_a_baseline_whose_own_settings_have_changed_is_marked(tmp_path: Path) ->
 def test_every_row_whose_runs_todays_presets_would_not_give_is_marked() -> None:
     index = (RESULTS / "README.md").read_text().splitlines()
     for claim in find_claims(RESULTS):
-        (row,) = [row for row in index if row.startswith(f"| [{claim.name}]")]
+        rows = [row for row in index if row.startswith(f"| [{claim.name}]")]
         page = (claim.folder / "README.md").read_text().splitlines()
         for arm in claim.arms:
             same = [_is_todays(run.preset, run.config, arm.settings) for run in arm.runs]
             commits = {run.git_commit[:7] for run in arm.runs if run.git_commit}
             marked = f" {arm.name} (earlier settings, commit "
             marks = [line for line in page if marked in line and all(c in line for c in commits)]
-            assert all(same) or (marks and "earlier settings" in row), f"{claim.name}: {arm.name}"
+            said = bool(marks) and rows != [] and all("earlier settings" in row for row in rows)
+            assert all(same) or said, f"{claim.name}: {arm.name}"
 
 
 def _is_todays(preset: str, config: dict[str, Any], settings: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from amago.board.table import markdown_table, read_board
@@ -30,15 +31,25 @@ def _indexes(root: Path) -> dict[Path, str]:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if _CLAIMS[0] in text:
             claims = find_claims(root)
-            listed = (
-                current_table(claims, f"{root.name}/") if path == front else index_table(claims)
-            )
+            listed = current_table(claims, f"{root.name}/") if path == front else _index(claims)
             text = _replaced(text, listed, _CLAIMS)
         if _BOARD[0] in text:
             text = _replaced(text, _board(root), _BOARD)
         if text:
             texts[path] = text
     return texts
+
+
+def _index(claims: Sequence[Claim]) -> str:
+    """All claims, those that today's settings hold first."""
+    earlier = [claim for claim in claims if claim.earlier_settings]
+    untrained = [claim for claim in claims if not claim.arms]
+    parts = {
+        "Today's settings": current_table(claims, ""),
+        "Earlier settings": index_table(earlier) if earlier else "",
+        "Without training": index_table(untrained) if untrained else "",
+    }
+    return "\n\n".join(f"## {title}\n\n{table}" for title, table in parts.items() if table)
 
 
 def _board(root: Path) -> str:
