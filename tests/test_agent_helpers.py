@@ -225,7 +225,7 @@ def batch_of(kind: str) -> Batch:
 
 def losses(learner: Learner, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
     """The total loss of one batch, which moves the statistics of targets, and what it logs."""
-    return learner.total_loss(learner.encode(batch))
+    return learner.total_loss(learner.prepare(batch))
 
 
 def backward(learner: Learner, kind: str) -> dict[str, Tensor]:

@@ -90,7 +90,7 @@ class Learner:
         """The one moment of an update at which the CPU waits for the device."""
         return bool(torch.isfinite(norm) & torch.isfinite(loss))
 
-    def encode(self, batch: Batch) -> Transitions:
+    def prepare(self, batch: Batch) -> Transitions:
         """Encode a batch once, make its targets, and move the statistics that depend on them."""
         transitions = Transitions(self.agent, batch, self.settings)
         self._move_statistics(transitions)
@@ -105,7 +105,7 @@ class Learner:
     def _backward(self, share: Share) -> tuple[Tensor, dict[str, Tensor]]:
         """Gradients of the whole batch, its loss, and what to log."""
         if share.place is None and not share.parts:
-            loss, metrics = self.total_loss(self.encode(share.batch))
+            loss, metrics = self.total_loss(self.prepare(share.batch))
             torch.autograd.backward(loss)
             return loss.detach(), metrics
         sums: dict[str, Tensor] = {}
@@ -122,7 +122,7 @@ class Learner:
         if share.parts:
             return in_parts(self.agent, share, self.settings, self._move_statistics)
         assert share.place is not None
-        return [(share.place, self.encode(share.batch))]
+        return [(share.place, self.prepare(share.batch))]
 
     def total_loss(self, transitions: Transitions) -> tuple[Tensor, dict[str, Tensor]]:
         """The weighted sum of all terms [AMAGO eq. 3 with the term of eq. 6], and what to log."""
