@@ -215,15 +215,15 @@ def evaluate(
 ) -> dict[str, Any]:
     """Play a loaded policy: return, success and length, per tenth of the horizon and per task.
 
-    `seed` decides worlds and sampled actions. The oracle of the same worlds is in `references`,
-    where it is known. `greedy` is the policy's own choice unless given.
+    `seed` decides worlds and sampled actions, the same as `amago eval --seed`. The oracle of the
+    same worlds is in `references`, where it is known. `greedy` is the policy's own choice unless
+    given.
     """
     agent, as_loaded = policy.policy.agent, policy.policy.greedy
-    settings = PlaySettings(
+    settings = PlaySettings.of_seed(
+        seed,
         episodes=episodes,
         num_lanes=num_lanes,
-        world_seed=seed,
-        action_seed=seed,
         greedy=as_loaded if greedy is None else greedy,
         discount=discount,
         instruction=instruction,

@@ -101,7 +101,7 @@ class Run:
 
         path = Path(path) if path is not None else self.run_dir / "film.mp4"
         chosen = self.policy.policy.greedy if greedy is None else greedy
-        settings = PlaySettings(episodes=1, world_seed=seed, action_seed=seed, greedy=chosen)
+        settings = PlaySettings.of_seed(seed, episodes=1, greedy=chosen)
         player = make_policy(self.policy.policy.agent, settings)
         make_env = api.named_again(self._own["env"], self.config)
         record_video(player, self.config.env, settings, path, make_env=make_env)

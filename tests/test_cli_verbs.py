@@ -24,6 +24,7 @@ from amago.cli.parsing import switched
 from amago.cli.train import train_options
 from amago.envs.catalogue import PRESETS
 from amago.presets.ablations import ABLATIONS
+from amago.saved.source import find_source
 
 DKD = "dark-key-to-door"
 LINE = flags(
@@ -53,6 +54,20 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
         started.stdout.close()
         assert started.stderr.read() == b""
     assert started.returncode == 141
+
+
+def test_one_seed_means_the_same_worlds_and_actions_from_python(
+    trained: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = trained
+    settings = find_source(folder).config.env
+    for seed in (7, 8):
+        line = ["eval", folder, "--episodes", "3", "--seed", str(seed), "--json"]
+        code, out, _ = command(capsys, *line)
+        scores = amago.evaluate(api.load(folder), settings, 3, seed=seed)
+        told = json.loads(out)
+        assert code == 0 and told["return_mean"] == scores["return_mean"]
+        assert told["references"]["oracle"] == scores["references"]["oracle"]
 
 
 @pytest.fixture(scope="module")

@@ -137,14 +137,9 @@ def _control(options: EvalOptions, settings: PlaySettings) -> dict[str, Policy]:
 
 def _play_settings(options: EvalOptions, greedy: bool) -> PlaySettings:
     from amago.evaluation.play import PlaySettings
-    from amago.seeding import derive
 
-    return PlaySettings(
-        episodes=options.episodes,
-        world_seed=derive(options.seed, "eval envs"),
-        action_seed=derive(options.seed, "acting"),
-        greedy=greedy,
-        instruction=options.instruction,
+    return PlaySettings.of_seed(
+        options.seed, episodes=options.episodes, greedy=greedy, instruction=options.instruction
     )
 
 

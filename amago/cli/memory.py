@@ -46,7 +46,6 @@ def memory(arguments: Sequence[str]) -> int:
     from amago.process import prepare_process
     from amago.report.memory import memory_tables, plot_memory
     from amago.saved.source import find_source
-    from amago.seeding import derive
 
     if options.episodes < 2:
         raise ValueError(f"--episodes must be at least 2, got {options.episodes}")
@@ -54,11 +53,7 @@ def memory(arguments: Sequence[str]) -> int:
     loaded = api.load(options.run, which=options.which, env=options.env, trust=options.trust)
     config = find_source(options.run, options.which).config
     make_env = api.named_again(options.env, config)
-    settings = PlaySettings(
-        world_seed=derive(options.seed, "memory envs") % 2**32,
-        action_seed=derive(options.seed, "memory acting"),
-        greedy=loaded.policy.greedy,
-    )
+    settings = PlaySettings.of_seed(options.seed, greedy=loaded.policy.greedy)
     parts = MemoryReport(options.episodes, changed_worlds=options.episodes // 2)
     report = parts.measure(loaded.policy.agent, config.env, settings, make_env=make_env)
     folder = options.out or (Path(options.run) if Path(options.run).is_dir() else Path())

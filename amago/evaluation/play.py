@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from amago.envs.registry import MakeEnv, make_vector
 from amago.envs.settings import EnvSettings
 from amago.rollout.driver import drive
 from amago.rollout.stats import RolloutRecord, RolloutTracker
+from amago.seeding import derive
 from amago.types import Curriculum, EnvSpec, Policy, Step, VectorEnv
 
 _MAX_STEPS_WITHOUT_END = 100_000
@@ -52,6 +54,12 @@ class PlaySettings:
             raise ValueError(
                 f"an evaluation takes at most {_MOST_EPISODES:,} episodes, got {self.episodes}"
             )
+
+    @classmethod
+    def of_seed(cls, seed: int, **settings: Any) -> PlaySettings:
+        """The worlds and sampled actions that one seed of a user stands for, whoever plays them."""
+        worlds, actions = derive(seed, "eval envs"), derive(seed, "acting")
+        return cls(world_seed=worlds, action_seed=actions, **settings)
 
     def env(self, settings: EnvSettings) -> EnvSettings:
         """The environment as it is played."""
