@@ -284,7 +284,7 @@ def test_the_learning_rate_falls_and_updates_are_those_that_were_made(tmp_path: 
 def test_minutes_end_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = flags(tiny("t-maze", {"run.epochs": 500}), amago.preset("t-maze"))
     start = ["baseline", "recurrent-ppo", "t-maze", *line, "--run-dir", tmp_path / "run"]
-    code, _, err = command(capsys, *start, "--minutes", "0.001")
+    code, _, err = command(capsys, *start, "--minutes", "0.000001")
     assert code == 0, err
     assert len(lines(tmp_path / "run")) == 1
     assert json.loads((tmp_path / "run" / "result.json").read_text())["epochs"] == 1

@@ -83,7 +83,7 @@ PROBLEMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a lost replay": (lambda r: shutil.rmtree(r / "replay"), "replay"),
     "a record": (lambda r: rewrite(r / "replay", 1, flipped), "1 of 6 trajectories are damaged"),
     "the store": (lambda r: os.truncate(r / "replay/data.mdb", 9000), "cut short"),
-    "goals": (_no_goals, "counts of goals"),
+    "goals": (_no_goals, "stored goal counts do not match"),
     "lost rows": (lambda r: (r / "metrics.jsonl").write_text(""), "rows are lost"),
     "counters": (_other_counters, "env_steps"),
     "settings": (_other_widths, "does not fit"),
