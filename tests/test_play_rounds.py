@@ -142,12 +142,14 @@ def test_steps_wait_for_one_slow_request_at_most(shelf: Shelf) -> None:
     assert order == ["step", "step", "begin", "step", "back", "wipe"]
 
 
-def test_a_world_that_fails_ends_the_visit_of_one_visitor_alone(shelf: Shelf) -> None:
+def test_a_world_that_fails_ends_the_visit_of_one_visitor_alone(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good, bad = Visitor(shelf), Visitor(shelf)
     for seed, visitor in enumerate((good, bad)):
         rounds._answer([(visitor, {**BEGIN, "agent": "room", "seed": seed})])
     assert bad._session is not None
-    bad._session.world.step = lambda _: 1 / 0  # type: ignore[assignment, return-value]
+    monkeypatch.setattr(bad._session.world, "step", lambda _: 1 / 0)
     reply, error = rounds._answer([(good, {"type": "step"}), (bad, {"type": "step"})])
     assert isinstance(reply, dict) and reply["time"] == 1
     assert isinstance(error, ZeroDivisionError)
